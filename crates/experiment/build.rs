@@ -1,4 +1,4 @@
-//! Embeds the plans, the fabric files and the revision of the source tree, so that an installed binary needs none.
+//! Embeds the plans, the scenarios, the fabric files and the revision of the source tree, so that an installed binary needs none.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,6 +12,7 @@ fn main() {
     let manifest = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let root = manifest.join("../..");
     embed(&root.join("plans"), "toml", "plans.rs");
+    embed(&root.join("scenarios"), "toml", "scenarios.rs");
     embed(&root.join("fabrics"), "yaml", "fabrics.rs");
     revision(&root);
 }

@@ -10,7 +10,7 @@ weft=$(realpath "$1")
 . scripts/pages/browser.sh
 
 if [[ ${2:-} == --pictures ]]; then
-  "$weft" sim leaf-spine-small --workload web-search --load 60 --duration 20s --out "$profile/run" --quiet > /dev/null
+  "$weft" sim web-search-dctcp --out "$profile/run" --quiet > /dev/null
   picture 860 1000 "$profile/run/report.html" "$3/report.png"
   "$weft" sim scripts/pages/shuffle-75.toml --out "$profile/shuffle" --quiet > /dev/null
   scripts/pages/replay.py "$profile/shuffle/replay-1.html" --flow 2312 --height 740 --picture "$3/replay.png"

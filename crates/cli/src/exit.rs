@@ -64,6 +64,13 @@ impl From<EngineError> for Failure {
     }
 }
 
+/// What an engine says of something beside it that failed.
+impl From<Failure> for EngineError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure.message)
+    }
+}
+
 /// Why a daemon does not start: its settings, or the machine.
 #[cfg(feature = "lab")]
 pub(crate) fn of_daemon(error: &weft_node::NodeError) -> Failure {

@@ -211,6 +211,8 @@ fn flatten(path: &str, value: &toml::Value, into: &mut BTreeMap<String, String>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Mode, Plan};
+    use crate::runner::RunOptions;
 
     fn claim(id: &str, ours: Option<f64>, interval: Option<[f64; 2]>) -> ClaimResult {
         ClaimResult { ours, unit: "s".into(), interval, ..ClaimResult::bare(id) }
@@ -265,11 +267,11 @@ mod tests {
 
     #[test]
     fn runs_that_differ_in_a_setting_say_so() {
-        let spec = crate::plan::Plan::parse("p.toml", crate::analysis::testing::SWEEP_PLAN).unwrap();
+        let plan_of_manifests = Plan::parse("p.toml", crate::analysis::testing::SWEEP_PLAN).unwrap();
         let manifest = |text: &str, seed: u64| Manifest {
             plan_text: text.to_owned(),
             seed,
-            ..Manifest::of_spec(spec.for_mode(crate::plan::Mode::Default))
+            ..Manifest::new(&plan_of_manifests, plan_of_manifests.for_mode(Mode::Default), &RunOptions::default())
         };
         let plan = "a = 1\n[fabric]\nrate = \"1 Gbit/s\"\n[[claims]]\nid = \"x\"\nwant = 2";
         let one = manifest(plan, 1);

@@ -9,7 +9,6 @@
 //! * [`run_folder`]: manifest and tidy rows on disk; [`query`]: questions to them in SQL
 //! * [`figure`], [`report`]: drawings and the offline page; [`comparison`]: runs beside each other; [`flow_report`] is that of `weft analyse`
 //! * [`page`]: the fabric page, on which a trial is replayed
-//! * [`sim_report`]: the report of `weft sim --out`, which has no plan
 //! * [`measurement`]: what `weft measure` and `weft bench` leave; [`trend`]: runs and measurements over builds or kernels
 //! * [`memory`]: whether the machine has what a run takes
 //! * [`schemas`]: JSON schemas of files and output
@@ -35,9 +34,9 @@ pub mod run_folder;
 pub mod runner;
 pub mod schemas;
 pub mod sim_bench;
-pub mod sim_report;
 pub mod stats;
 pub mod summary;
 pub mod table;
 pub mod trend;
 pub mod verdict;
+mod what_ran;

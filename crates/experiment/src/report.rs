@@ -18,7 +18,7 @@ use crate::run_folder::{
     FolderError, Manifest, read_keys, read_some_trials, read_trials, record_files, shell_words, write_synced,
 };
 use crate::summary::{RunSummary, SCHEMA_VERSION};
-use crate::{comparison, table, verdict};
+use crate::{comparison, table, verdict, what_ran};
 
 /// The page's frame; figures and tables are filled in.
 const TEMPLATE: &str = include_str!("report.html");
@@ -66,19 +66,8 @@ pub struct Run<'a> {
     pub files: Vec<String>,
     /// What links to its files begin with: empty where the page lies in the run folder, else a path that ends in `/`.
     pub link_base: String,
-    /// What the page says of a run without a plan.
-    pub told: Option<Told>,
     /// Its trials that can be watched.
     pub replays: Replays,
-}
-
-/// What a run without a plan says itself.
-#[derive(Clone, Debug)]
-pub struct Told {
-    /// What came out, as a sentence.
-    pub headline: String,
-    /// The command that does it again.
-    pub command: String,
 }
 
 /// The page for one or more runs.
@@ -102,7 +91,7 @@ fn render_beside(runs: &[Run<'_>], picture: Option<figure::Figure>) -> Result<St
 }
 
 fn run_values(run: &Run<'_>) -> Value {
-    let Run { summary, manifest, input, findings, told, .. } = run;
+    let Run { summary, manifest, input, findings, .. } = run;
     let claims: Vec<Value> = table::claims_table(summary)
         .into_iter()
         .zip(&input.spec.claims)
@@ -113,23 +102,49 @@ fn run_values(run: &Run<'_>) -> Value {
         .collect();
     let figures: Vec<Value> = figure::figures(input).into_iter().map(figure_value).collect();
     let network = figure::fabric::drawn(input.fabrics).map(figure_value);
+    let unit =
+        |name: &str| input.spec.claims.iter().find(|claim| claim.metric() == name).map(|claim| claim.unit.as_str());
     let metric = |(name, estimate): (&String, &Estimate)| {
-        context! { name, meaning => meaning(input, name), value => table::plain(estimate.value) }
+        let value = table::quantity(estimate.value, unit(name).unwrap_or_default());
+        context! { name, meaning => meaning(input, name), value }
     };
     let metrics: Vec<Value> = findings.metrics.iter().map(metric).collect();
+    let has_plan = manifest.scenario.is_none();
     let has_remarks = input.spec.claims.iter().any(|claim| {
         [&claim.paper_text, &claim.because, &claim.note].into_iter().any(Option::is_some) || !claim.baseline.is_empty()
     });
     context! {
         paper => input.spec.paper.as_str(), figure => input.spec.figure.as_str(), title => input.spec.title.as_str(),
         verdict => if summary.is_judged() { summary.verdict().word() } else { "" }, counts => summary.counts(),
-        headline => told.as_ref().map_or_else(|| summary.headline(), |told| told.headline.clone()),
-        network, replays => Serde(&run.replays), has_remarks, has_plan => told.is_none(),
+        headline => if has_plan { summary.headline() } else { scenario_headline(findings) },
+        network, replays => Serde(&run.replays), has_remarks, has_plan, is_judged => summary.is_judged(),
+        ran => Serde(what_ran::lines(input.spec, input.fabrics, manifest.seed)),
         problems => findings.problems.iter().map(|problem| problem.text().to_owned()).collect::<Vec<_>>(),
         summary => Serde(summary), manifest => Serde(manifest), claims, figures, metrics,
         tables => Serde(&findings.tables),
-        command => told.as_ref().map_or_else(|| command_line(manifest), |told| told.command.clone()),
+        command => command_line(manifest),
         files => run.files.clone(), base => run.link_base.as_str(),
+    }
+}
+
+/// How many flows of a scenario ended, and how fast they were.
+fn scenario_headline(findings: &Findings) -> String {
+    let of = |id: &str| {
+        let found = findings.metrics.iter().find(|(name, _)| name.split('.').next() == Some(id));
+        found.map(|(_, estimate)| estimate.value)
+    };
+    let told = |id: &str, words: &str, unit: &str| {
+        of(id).map(|value| format!(", {words} {}", table::quantity(value, unit))).unwrap_or_default()
+    };
+    let times = told("mean_fct_ms", "mean completion time", "ms")
+        + &told("p99_fct_ms", "99th percentile", "ms")
+        + &told("mean_slowdown", "mean slowdown", "ratio");
+    let (all, ended) = (of("flows").unwrap_or_default(), of("flows_ended").unwrap_or_default());
+    match () {
+        () if all == 0.0 => "No flow was asked for.".to_owned(),
+        () if all == 1.0 => format!("{} flow ended{times}.", if ended == 1.0 { "The one" } else { "No" }),
+        () if all == ended => format!("All {all} flows ended{times}."),
+        () => format!("{ended} of {all} flows ended{times}."),
     }
 }
 
@@ -219,7 +234,7 @@ pub fn redraw(folders: &[PathBuf]) -> Result<Redrawn, ReportError> {
                 _ => page::found(folder, &run.spec, &run.fabrics)?,
             };
             let (manifest, input) = (&run.manifest, run.input());
-            Ok(Run { summary, manifest, input, findings, files, link_base, told: None, replays })
+            Ok(Run { summary, manifest, input, findings, files, link_base, replays })
         })
         .collect::<Result<_, ReportError>>()?;
     let page = render_beside(&runs, difference(folders, &stored)?)?;

@@ -150,6 +150,7 @@ shards stay. Exit codes are those of `weft run`.")]
     /// Run one scenario in the simulator and sum up its flow completion times
     #[command(after_help = "\
 Examples:
+  weft sim web-search-dctcp --out results/first                     a leaf-spine with DCTCP at 60 % load: rows, report, replay
   weft sim leaf-spine-small --workload permutation --bytes 10MB
   weft sim leaf-spine-small --workload web-search --load 60 --duration 20s --out results/today
   weft sim leaf-spine-small --workload shuffle --trace flow=17
@@ -193,7 +194,7 @@ A difference counts where `apart` says yes: the intervals of the two runs have n
 its number over that of the first run may not be: exit code 3 if it is, and the runs are apart or have no interval; 5 if it is, and
 the intervals hide whether it is; 1 if a run does not have the number.")]
     Report(ReportArgs),
-    /// Ask the rows of a finished run in SQL
+    /// Ask the rows of a finished run in SQL (`weft run`, `weft sim --out`)
     #[command(after_help = "\
 Without a question it lists the tables with their columns; docs/records.md says what they mean. A question reads, and nothing else.
 Beside SQLite's functions there are median(x), quantile(x, ratio), stddev(x) and jain(x).

@@ -10,12 +10,12 @@ use super::{OutputFlag, OverlayChoice};
 
 #[derive(Debug, Args)]
 pub(crate) struct SimArgs {
-    /// TOML file with a plan's tables, or a fabric: short name or YAML file
+    /// A scenario (TOML file, or the short name of one that is shipped: web-search-dctcp), or a fabric (YAML file, or short name)
     pub(crate) scenario: String,
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Folder for rows, network, summary and report; it must not be there yet
+    /// Run folder for rows, scenario, network, summary and report, which `weft query`, `report` and `trend` take; it must not be there yet
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Print what happens to one flow, by its place in the order of starts, from 0

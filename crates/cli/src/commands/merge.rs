@@ -26,7 +26,7 @@ pub(super) fn failure(error: MergeError) -> Failure {
         MergeError::Differs { .. }
         | MergeError::OtherWeft { .. }
         | MergeError::Twice { .. }
-        | MergeError::Folder(FolderError::NoShard(_)) => Failure::usage(error),
+        | MergeError::Folder(FolderError::NoShard(_) | FolderError::WholeRun(_)) => Failure::usage(error),
         MergeError::Missing { .. } | MergeError::Plan { .. } | MergeError::Folder(_) => Failure::failed(error),
     }
 }

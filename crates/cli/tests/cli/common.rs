@@ -1,7 +1,7 @@
 //! What the end-to-end tests share: the built binary, a view of the machine, and one lab at a time.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -74,6 +74,16 @@ pub(crate) fn ok(args: &[&str]) -> String {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Every file of a run's records.
+pub(crate) fn records(run_dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(run_dir.join("records")).expect("the run left records");
+    let read = |path: PathBuf| {
+        let bytes = std::fs::read(&path).expect("the record can be read");
+        (path.file_name().expect("it has a name").into(), bytes)
+    };
+    entries.map(|entry| read(entry.expect("the folder can be read").path())).collect()
 }
 
 /// Everything outside a process that weft may touch.

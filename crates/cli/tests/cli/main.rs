@@ -23,6 +23,7 @@ mod results;
 mod safety;
 mod shards;
 mod sim;
+mod sim_folder;
 #[cfg(feature = "lab")]
 mod vtep;
 #[cfg(feature = "lab")]

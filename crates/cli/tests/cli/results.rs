@@ -74,10 +74,25 @@ fn a_scenario_of_the_simulator_has_a_report_too() {
     assert!(said.ends_with(&format!("report: {out}/report.html\nwatch: {out}/replay-1.html\n")), "{said}");
     let page = read(&Path::new(&out).join("report.html"));
     fits_any_screen(&page);
-    assert!(
-        page.contains("shuffle on leaf-spine-small") && page.contains(" flows ended, mean completion time (ms) "),
-        "{page}"
-    );
+    let headline = "<p class=\"headline\">All 12 flows ended, mean completion time ";
+    assert!(page.contains("shuffle on leaf-spine-small") && page.contains(headline), "{page}");
+    let head = page.split("<h2>Results</h2>").next().unwrap_or_default();
+    for (name, says) in [
+        ("network", "leaf-spine-small: 2 spine, 2 leaf, 4 server"),
+        ("links", "4 leaf-server of 20 Mbit&#x2f;s, buffer 4 MB; 4 spine-leaf of 200 Mbit&#x2f;s, buffer 16 MB"),
+        ("overlay", "routed"),
+        ("workload shuffle", "shuffle, bytes per flow 100 kB"),
+        ("seed", "1"),
+        ("again", "in this folder: <code>weft sim scenario.toml --seed 1</code>"),
+    ] {
+        assert!(head.contains(&format!("<tr><th>{name}</th><td>{says}</td></tr>")), "{name}: {head}");
+    }
+    for says in ["congestion control cubic", "load balance flow-ecmp", "forwarding store-and-forward"] {
+        assert!(head.contains(says), "{says}: {head}");
+    }
+    let goodput = page.split("<code>goodput.shuffle</code>").nth(1).unwrap_or_default();
+    assert!(goodput.split("</b>").next().is_some_and(|value| value.ends_with(" Mbit/s")), "{goodput}");
+    assert!(!page.contains("our link rates / the paper&#x27;s"), "there is no paper");
     for title in ["Use of links", "Distribution of completion times"] {
         assert!(page.contains(&format!("<h3>{title}</h3>")), "{title}");
     }

@@ -60,6 +60,30 @@ pub struct Claim {
     pub note: Option<String>,
 }
 
+impl Claim {
+    /// A metric that is shown and held against nothing.
+    pub(crate) fn shown(metric: String, unit: &str) -> Self {
+        Self {
+            id: metric,
+            metric: None,
+            paper: None,
+            paper_text: None,
+            want: None,
+            relation: Relation::Info,
+            unit: unit.to_owned(),
+            baseline: String::new(),
+            required: false,
+            judge: Judge::default(),
+            not_above: None,
+            paper_wants: None,
+            because: None,
+            bound: None,
+            fails_when: None,
+            note: None,
+        }
+    }
+}
+
 /// Where a number may be, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {

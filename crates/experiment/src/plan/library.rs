@@ -1,4 +1,4 @@
-//! Finds plans and fabric files: a file on disk wins over what is embedded in the binary.
+//! Finds plans, scenarios and fabric files: a file on disk wins over what is embedded in the binary.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,6 +12,9 @@ use super::{Plan, PlanError};
 /// Name and text of every embedded plan, in order of the names.
 static EMBEDDED: LazyLock<Vec<(&str, String)>> =
     LazyLock::new(|| inflated(include!(concat!(env!("OUT_DIR"), "/plans.rs"))));
+/// The same for the scenarios of `scenarios/`.
+static EMBEDDED_SCENARIOS: LazyLock<Vec<(&str, String)>> =
+    LazyLock::new(|| inflated(include!(concat!(env!("OUT_DIR"), "/scenarios.rs"))));
 /// The same for the fabric files of `fabrics/`.
 static EMBEDDED_FABRICS: LazyLock<Vec<(&str, String)>> =
     LazyLock::new(|| inflated(include!(concat!(env!("OUT_DIR"), "/fabrics.rs"))));
@@ -68,6 +71,23 @@ fn other_plans(written: &str, short: &str) -> String {
 fn checked(plan: Plan) -> Result<Plan, PlanError> {
     plan.check_scenarios()?;
     Ok(plan)
+}
+
+/// What names a scenario in messages, and its text, by its short name: a file in `scenarios/` on disk, or one embedded in the binary.
+/// `None` if there is none.
+pub fn scenario_text(name: &str) -> Option<(String, std::io::Result<String>)> {
+    let path = format!("scenarios/{name}.toml");
+    if Path::new(&path).is_file() {
+        let text = std::fs::read_to_string(&path);
+        return Some((path, text));
+    }
+    let found = EMBEDDED_SCENARIOS.iter().find(|(known, _)| *known == name);
+    found.map(|(name, text)| (format!("embedded scenario {name}"), Ok(text.clone())))
+}
+
+/// Names of the embedded scenarios.
+pub fn scenario_names() -> impl Iterator<Item = &'static str> {
+    EMBEDDED_SCENARIOS.iter().map(|(name, _)| *name)
 }
 
 /// The text of a fabric file: a path, or the name of a file in `fabrics/` on disk, or one embedded in the binary, in

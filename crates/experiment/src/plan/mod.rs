@@ -21,7 +21,7 @@ mod validate;
 pub use claim::{Band, Bound, Claim, Judge, Relation};
 pub use error::PlanError;
 pub(crate) use library::is_embedded;
-pub use library::{embedded_names, fabric_text, list, load};
+pub use library::{embedded_names, fabric_text, list, load, scenario_names, scenario_text};
 pub use question_set::QuestionSet;
 pub(crate) use questions::{COUNT, LIMIT};
 pub use questions::{
@@ -94,6 +94,8 @@ impl Mode {
 pub struct Plan {
     origin: String,
     text: String,
+    /// What it is in a few words, where the text is a scenario.
+    scenario: Option<String>,
     specs: BTreeMap<(Mode, String), PlanSpec>,
 }
 
@@ -108,7 +110,7 @@ impl Plan {
                 specs.insert((mode, spec.runs_on.clone()), spec);
             }
         }
-        Ok(Self { origin: origin.to_owned(), text: text.to_owned(), specs })
+        Ok(Self { origin: origin.to_owned(), text: text.to_owned(), scenario: None, specs })
     }
 
     /// Builds the networks of every mode and engine once, so that a wrong size, a missing file, a workload or a fault
@@ -133,6 +135,11 @@ impl Plan {
     /// The text it was read from; the run folder keeps it.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// What it is in a few words, where the text is a scenario and no plan ([`SingleScenario::plan`]).
+    pub(crate) fn scenario(&self) -> Option<&str> {
+        self.scenario.as_deref()
     }
 
     /// The same plan with another store below every VL2 directory.

@@ -17,19 +17,22 @@
 //!
 //! `[switching]`, `[transport]`, `[[fault]]` and `[sampling]` are as in plans; `[workload.NAME]` is allowed too.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, Overlay, Scenario, Transport, Trial};
 use weft_scenario::fault::Fault;
 use weft_scenario::switching::Switching;
-use weft_scenario::topology::{FabricSize, FabricSpec};
+use weft_scenario::topology::{FabricSize, FabricSpec, Role};
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::Workload;
 
 use super::error::{Misplaced, Problem};
-use super::{PlanError, PlanSpec, Point, QuestionSet, SIM, Sampling, fabric_text, merge, validate};
+use super::{
+    Claim, Mode, Plan, PlanError, PlanSpec, Point, QuestionSet, SIM, Sampling, fabric_text, merge, settings, validate,
+};
+use crate::run_folder::fabric_file;
 
 /// Keys that only plans have.
 const PLAN_KEYS: [&str; 3] = ["analysis", "claims", "engines"];
@@ -42,6 +45,8 @@ pub struct SingleScenario {
     tables: Tables,
     origin: String,
     text: String,
+    /// The same as a document, with the workload under its name.
+    document: toml::Table,
 }
 
 #[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
@@ -66,7 +71,7 @@ fn routed() -> Overlay {
 }
 
 /// When counters are read and when the run is cut.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SingleSampling {
     /// Distance between rows of progress and links.
@@ -86,21 +91,30 @@ impl Default for SingleSampling {
 impl SingleScenario {
     /// Reads a scenario from its text; `origin` names it in messages.
     pub fn parse(origin: &str, text: &str) -> Result<Self, PlanError> {
-        let (workload_name, tables) = read(text).map_err(|wrong| PlanError::misplaced(origin, text, &wrong))?;
-        Ok(Self { workload_name, tables, origin: origin.to_owned(), text: text.to_owned() })
+        let misplaced = |wrong: Misplaced| PlanError::misplaced(origin, text, &wrong);
+        let (workload_name, tables) = read(text).map_err(misplaced)?;
+        let mut document: toml::Table = text.parse().map_err(|error: toml::de::Error| misplaced(error.into()))?;
+        if let Some(workload) = document.remove("workload") {
+            let has_name = workload.get("kind").is_none();
+            document.insert("workload".to_owned(), if has_name { workload } else { named(&workload_name, workload) });
+        }
+        Ok(Self { workload_name, tables, origin: origin.to_owned(), text: text.to_owned(), document })
     }
 
     /// A workload on a fabric file (see [`fabric_text`]) with everything else as it is by default.
     pub fn on_fabric(file: &str, overlay: Overlay, name: &str, workload: Workload, sampling: SingleSampling) -> Self {
         let (switching, transport) = (Switching::default(), Transport::default());
         let fabric = FabricSpec::File(file.to_owned());
+        let mut document = toml::Table::new();
+        let mut put = |key: &str, value: Result<toml::Value, toml::ser::Error>| {
+            document.insert(key.to_owned(), value.expect("what a command line can say, a file can"));
+        };
+        put("overlay", toml::Value::try_from(overlay));
+        put("fabric", Ok(named("file", file.into())));
+        put("workload", toml::Value::try_from(&workload).map(|workload| named(name, workload)));
+        put("sampling", toml::Value::try_from(&sampling));
         let tables = Tables { overlay, fabric, switching, transport, workload, fault: Vec::new(), sampling };
-        Self { workload_name: name.to_owned(), tables, origin: file.to_owned(), text: String::new() }
-    }
-
-    /// What the servers do.
-    pub fn workload(&self) -> &Workload {
-        &self.tables.workload
+        Self { workload_name: name.to_owned(), tables, origin: file.to_owned(), text: String::new(), document }
     }
 
     /// How large the network will be, where that can be told before it is built; what makes none, and what cannot be sent there, is refused.
@@ -149,6 +163,8 @@ impl SingleScenario {
             .map_err(|error| self.wrong(error.to_string(), "[fabric]"))?;
         validate::check_network(&fabric, &tables.transport, &tables.switching, &tables.fault).map_err(invalid)?;
         self.check_workload(fabric.servers().count() as u32)?;
+        let spines = tables.workload.check_spines(fabric.with_role(Role::Spine).count());
+        spines.map_err(|error| self.wrong(format!("workload: {error}"), "[workload"))?;
         let addresses = AddressPlan::new(&fabric, AddressingOptions::default());
         let addresses = addresses.map_err(|error| self.wrong(error.to_string(), "[fabric]"))?;
         let scenario = Scenario {
@@ -172,12 +188,49 @@ pub fn scenario_schema() -> schemars::Schema {
 /// What the report of a scenario asks, whatever happens there.
 const QUESTIONS: &str = include_str!("single.toml");
 
+/// Numbers that a report shows first and a series takes, with their units.
+const SHOWN: [(&str, &str); 14] = [
+    ("flows", "flows"),
+    ("flows_ended", "flows"),
+    ("mean_fct_ms", "ms"),
+    ("p50_fct_ms", "ms"),
+    ("p99_fct_ms", "ms"),
+    ("mean_slowdown", "ratio"),
+    ("p99_slowdown", "ratio"),
+    ("goodput", "bit/s"),
+    ("jain_flows", "index"),
+    ("packet_hops", "packets"),
+    ("dropped_packets", "packets"),
+    ("marked_packets", "packets"),
+    ("retransmitted_segments", "segments"),
+    ("timeouts", "timeouts"),
+];
+
 impl SingleScenario {
-    /// The same as a plan that judges nothing, for the report: what is asked of any flows that end, where they do.
-    pub fn as_spec(&self, title: &str) -> PlanSpec {
+    /// A plan with one trial that judges nothing; its text is the scenario's, complete with what a command line said, for a folder in
+    /// which its network is [`fabric_file`]. `title` says what it is in a few words.
+    pub fn plan(&self, title: &str) -> Plan {
+        Plan {
+            origin: self.origin.clone(),
+            text: self.complete_text(),
+            scenario: Some(title.to_owned()),
+            specs: [((Mode::Default, SIM.to_owned()), self.as_spec(title))].into(),
+        }
+    }
+
+    fn complete_text(&self) -> String {
+        let mut document = self.document.clone();
+        if matches!(self.tables.fabric, FabricSpec::File(_)) {
+            document.insert("fabric".to_owned(), named("file", fabric_file(0).into()));
+        }
+        toml::to_string(&document).expect("it was a document")
+    }
+
+    /// What the report asks: of any flows that end more, where they do.
+    pub(crate) fn as_spec(&self, title: &str) -> PlanSpec {
         let base: PlanSpec = toml::from_str(QUESTIONS).expect("a shipped set is read as it is tested");
         let (tables, sampling) = (&self.tables, &self.tables.sampling);
-        let mut spec = PlanSpec {
+        let bare = PlanSpec {
             title: title.to_owned(),
             runs_on: SIM.to_owned(),
             overlays: vec![tables.overlay],
@@ -194,13 +247,35 @@ impl SingleScenario {
             },
             ..base
         };
-        let point = |spec: &PlanSpec| Point { labels: Vec::new(), spec: spec.clone(), settings: Vec::new() };
-        spec.points = vec![point(&spec)];
-        let asking = PlanSpec { questions: Some(QuestionSet::FlowSummary), ..spec.clone() };
-        let mut spec = asking.with_question_set().unwrap_or(spec);
-        spec.points = vec![point(&PlanSpec { points: Vec::new(), ..spec.clone() })];
+        let settings = self.settings();
+        let point = |spec: PlanSpec| Point { labels: Vec::new(), spec, settings: settings.clone() };
+        let bare = PlanSpec { points: vec![point(bare.clone())], ..bare };
+        let asking = PlanSpec { questions: Some(QuestionSet::FlowSummary), ..bare.clone() };
+        let mut spec = asking.with_question_set().unwrap_or(bare);
+        let marks = tables.switching.ecn_threshold.is_some();
+        let mut seen = std::collections::BTreeSet::new();
+        spec.metrics.retain(|metric| (marks || metric.id != "marked_packets") && seen.insert(metric.id.clone()));
+        let shown = SHOWN.iter().filter(|(id, _)| seen.contains(*id));
+        spec.claims = shown.map(|(id, unit)| Claim::shown(format!("{id}.{}", self.workload_name), unit)).collect();
+        spec.points = vec![point(PlanSpec { points: Vec::new(), ..spec.clone() })];
         spec
     }
+
+    /// What it says by paths, without the flows of a list.
+    fn settings(&self) -> Vec<(String, crate::query::Value)> {
+        let mut document = self.document.clone();
+        let workload = document.get_mut("workload").and_then(|all| all.get_mut(&self.workload_name)?.as_table_mut());
+        if let (Workload::Flows { .. }, Some(workload)) = (&self.tables.workload, workload) {
+            workload.remove("flows");
+        }
+        let text = toml::to_string(&document).expect("it was a document");
+        DeTable::parse(&text).map_or_else(|_| Vec::new(), |document| settings::of(document.get_ref()))
+    }
+}
+
+/// A table with one key.
+fn named(key: &str, value: toml::Value) -> toml::Value {
+    toml::Value::Table([(key.to_owned(), value)].into_iter().collect())
 }
 
 fn read(text: &str) -> Result<(String, Tables), Misplaced> {
@@ -239,6 +314,9 @@ fn name_workload(document: &mut Spanned<DeTable<'_>>) -> Result<String, Misplace
 
 #[cfg(test)]
 mod tests {
+    use weft_scenario::units::Bytes;
+    use weft_scenario::workload::FlowSpec;
+
     use super::*;
 
     const FABRIC: &str = "[fabric]\ngenerator = \"output-queued\"\nservers = 4\n";
@@ -254,6 +332,46 @@ mod tests {
         crate::plan::questions::check(&spec).unwrap();
         assert!(spec.metric_of("mean_fct_ms").is_some() && spec.figures.len() >= 2, "{:?}", spec.figures);
         assert_eq!((spec.points.len(), spec.workload.len(), spec.title.as_str()), (1, 1, "t"));
+    }
+
+    #[test]
+    fn the_complete_text_says_the_same_on_the_network_beside_it() {
+        let flow = FlowSpec { spine: Some(1), ..FlowSpec::bulk(0, 2, 14_600, 5) };
+        let sampling = SingleSampling { tcp_interval: Some(Nanos(5)), ..SingleSampling::default() };
+        let on_fabric = |workload| {
+            SingleScenario::on_fabric("leaf-spine-small", Overlay::RBRIDGE, "mine", workload, sampling.clone())
+        };
+        let fault = "[[fault]]\nkind = \"link-down\"\nat = \"2 ms\"\na = \"leaf1\"\nb = \"spine1\"\n";
+        let more = "[switching]\necn_threshold = \"30 kB\"\n[transport]\ncongestion_control = \"dctcp\"\n";
+        let file = "[fabric]\nfile = \"leaf-spine-small\"\n";
+        let of_file = parse(&format!("overlay = \"routed\"\n{file}[workload]\n{WORKLOAD}{fault}{more}")).unwrap();
+        let generated = parse(&format!("{FABRIC}[workload.near]\n{WORKLOAD}")).unwrap();
+        let flows = on_fabric(Workload::Flows { flows: vec![flow] });
+        for single in [of_file, generated, flows, on_fabric(Workload::Shuffle { bytes_per_flow: Bytes(7) })] {
+            let text = single.plan("t").text().to_owned();
+            let again = SingleScenario::parse("scenario.toml", &text).unwrap();
+            assert_eq!(again.workload_name, single.workload_name, "{text}");
+            assert_eq!(format!("{:?}", again.trial(7)), format!("{:?}", single.trial(7)), "{text}");
+            let rest = |one: &SingleScenario| {
+                let Tables { overlay, switching, transport, .. } = &one.tables;
+                (*overlay, switching.clone(), transport.clone())
+            };
+            assert_eq!(rest(&again), rest(&single), "{text}");
+            match &single.tables.fabric {
+                FabricSpec::File(_) => assert_eq!(again.tables.fabric, FabricSpec::File("fabric.yaml".to_owned())),
+                fabric => assert_eq!(&again.tables.fabric, fabric),
+            }
+        }
+    }
+
+    #[test]
+    fn the_shipped_scenarios_are_read() {
+        for name in crate::plan::scenario_names() {
+            let (origin, text) = crate::plan::scenario_text(name).unwrap();
+            let single = SingleScenario::parse(&origin, &text.unwrap()).unwrap();
+            single.build(1).unwrap();
+        }
+        assert!(crate::plan::scenario_names().any(|name| name == "web-search-dctcp"));
     }
 
     #[test]
@@ -292,6 +410,12 @@ mod tests {
             (format!("{good}[switching]\necn_threshold = \"0 B\"\n"), "a.toml:8: `ecn_threshold`"),
             (format!("{good}[sampling]\ninterval = \"0 s\"\n"), "a.toml:8: `sampling` has a time of 0"),
             (good.replace("servers = 4", "servers = 0"), "a.toml:1:"),
+            (
+                format!(
+                    "{FABRIC}[workload]\nkind = \"flows\"\nflows = [{{ from = 0, to = 1, bytes = 1, start_ns = 0, spine = 2 }}]"
+                ),
+                "a.toml:4: workload: flow 1 of the list: there is no spine number 2; the fabric's 0 spines",
+            ),
         ] {
             let error = parse(&text).unwrap().build(1).unwrap_err().to_string();
             assert!(error.contains(message), "wanted `{message}`, got `{error}`");

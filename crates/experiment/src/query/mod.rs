@@ -44,7 +44,7 @@ pub enum QueryError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// There is no run.
-    #[error("{0} is no run folder; `weft run` makes one and says where")]
+    #[error("{0} is no run folder; `weft run` and `weft sim --out` make them and say where")]
     NoRun(String),
     /// The plan that the folder keeps cannot be read any more.
     #[error("{}: {source}", folder.display())]

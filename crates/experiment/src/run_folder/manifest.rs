@@ -9,10 +9,12 @@ use weft_scenario::workload::Workload;
 
 use super::FolderError;
 use crate::analysis::{TrialKey, TrialRecords};
-use crate::plan::{Axis, Mode, Plan, PlanError, PlanSpec, SIM, Scale, is_embedded};
+use crate::plan::{Axis, Mode, Plan, PlanError, PlanSpec, SIM, Scale, SingleScenario, is_embedded};
 use crate::runner::RunOptions;
 use crate::summary::SCHEMA_VERSION;
 
+/// The text of a scenario in its run folder.
+pub(crate) const SCENARIO_FILE: &str = "scenario.toml";
 /// Explains [`Manifest::scale`] to readers of the file.
 pub const SCALE_NOTE: &str = "rate: our link rates / the paper's; time: our seconds / the paper's";
 /// Facts whose name begins so say at which hook of the kernel a program ran: `hook.vl2_encap.tc-egress`.
@@ -35,6 +37,9 @@ pub struct Manifest {
     pub plan_origin: String,
     /// The plan's text, so that the folder can be read without it.
     pub plan_text: String,
+    /// What ran in a few words, where the text is that of a scenario (`weft sim`), which is also in `scenario.toml`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
     /// Which mode of it ran.
     pub mode: Mode,
     /// The engine, or those that are compared: `lab+sim`.
@@ -107,30 +112,19 @@ impl Manifest {
     /// A manifest for a run that begins now.
     pub fn new(plan: &Plan, spec: &PlanSpec, options: &RunOptions) -> Self {
         Self {
-            plan_origin: plan.origin().to_owned(),
-            plan_text: plan.text().to_owned(),
-            mode: options.mode,
-            seed: options.seed,
-            command_line: options.command_line.clone(),
-            ..Self::of_spec(spec)
-        }
-    }
-
-    /// The same for a run without a plan.
-    pub(crate) fn of_spec(spec: &PlanSpec) -> Self {
-        Self {
             schema_version: SCHEMA_VERSION,
             weft_version: env!("CARGO_PKG_VERSION").to_owned(),
             git_revision: option_env!("WEFT_GIT_REVISION").map(str::to_owned),
             program: program_digest(),
             plan: spec.id.clone(),
-            plan_origin: String::new(),
-            plan_text: String::new(),
-            mode: Mode::Default,
+            plan_origin: plan.origin().to_owned(),
+            plan_text: plan.text().to_owned(),
+            scenario: plan.scenario().map(str::to_owned),
+            mode: options.mode,
             engine: spec.runs_on.clone(),
-            seed: 1,
+            seed: options.seed,
             reproducible: false,
-            command_line: Vec::new(),
+            command_line: options.command_line.clone(),
             started_utc: now_utc(),
             finished_utc: None,
             machine: Machine::this(),
@@ -163,6 +157,9 @@ impl Manifest {
 
     /// The plan as it ran; `None` if it does not run on the engine.
     pub fn spec(&self) -> Result<Option<PlanSpec>, PlanError> {
+        if let Some(title) = &self.scenario {
+            return SingleScenario::parse(SCENARIO_FILE, &self.plan_text).map(|scenario| Some(scenario.as_spec(title)));
+        }
         let plan = Plan::parse(&self.plan, &self.plan_text)?;
         Ok(plan.for_engine(self.mode, &self.engine).cloned())
     }
@@ -172,8 +169,11 @@ impl Manifest {
         if is_embedded(&self.plan, &self.plan_text) { &self.plan } else { &self.plan_origin }
     }
 
-    /// The command that runs it again; `plan` is [`Manifest::plan_word`], or the file at another place.
+    /// The command that runs it again, of a scenario in its folder; `plan` is [`Manifest::plan_word`], or the file at another place.
     pub(crate) fn command(&self, plan: &str) -> Vec<String> {
+        if self.scenario.is_some() {
+            return ["weft", "sim", SCENARIO_FILE, "--seed", &self.seed.to_string()].map(str::to_owned).to_vec();
+        }
         let mode = match self.mode {
             Mode::Quick => &["--quick"][..],
             Mode::Default => &[],

@@ -5,6 +5,7 @@
 //! | `manifest.json` | machine, plan, seed, scale, facts: [`Manifest`] |
 //! | `records/*.csv` | tidy rows, the unit in the column's name |
 //! | `fabric.yaml`, `fabric-2.yaml` .. | the networks as they ran |
+//! | `scenario.toml` | what `weft sim` ran on the network beside it |
 //! | `summary.json` | the object of `weft run -o json` |
 //! | `report.html` | one page that opens without a network |
 //! | `replay-1.html` .. | trials to watch ([`crate::page`]) |
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use key::{KEY_COLUMNS, key_cells};
 pub use manifest::{FlowSizes, Machine, Manifest, SCALE_NOTE};
-pub(crate) use manifest::{load_average, now_utc, program_digest};
+pub(crate) use manifest::{SCENARIO_FILE, load_average, now_utc, program_digest};
 pub use page::records_page;
 pub(crate) use rows::{read_keys, read_some_trials};
 pub use rows::{read_trials, write_trial_rows};
@@ -73,6 +74,9 @@ pub enum FolderError {
     /// There is none in the folder.
     #[error("{} is no shard: it has no shard.json; name folders that `weft run PLAN --shard i/n --out DIR` made", .0.display())]
     NoShard(PathBuf),
+    /// It is whole.
+    #[error("{} is a whole run and no shard, so there is nothing to merge; `weft report` shows whole runs beside each other, `weft trend` makes a series of them", .0.display())]
+    WholeRun(PathBuf),
     /// The file system refused.
     #[error("cannot {what} {}: {source}{}", path.display(), hint(source))]
     Io {
@@ -121,10 +125,13 @@ impl RunFolder {
         let last = out.map_or_else(|| free_default(plan, &manifest.started_utc), Path::to_owned);
         let folder = Self::begin(last)?;
         folder.write_json("manifest.json", manifest)?;
+        if manifest.scenario.is_some() {
+            folder.write_text(SCENARIO_FILE, &manifest.plan_text)?;
+        }
         Ok(folder)
     }
 
-    /// The same for a run without a plan, and so without a manifest.
+    /// The same for a measurement or a log, without a manifest of a run.
     pub fn begin(last: PathBuf) -> Result<Self, FolderError> {
         let empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
         if last.symlink_metadata().is_ok() && !empty(&last) {

@@ -6,8 +6,8 @@ use super::key::KEY_COLUMNS;
 
 const HEAD: &str = "# Records
 
-The files in `records/` of a run folder, one for each kind of row; a run leaves those that its engine and workload yield. They are
-CSV with a header. The unit stands last in a column's name. This page is
+The files in `records/` of the folder that `weft run` and `weft sim --out` leave, one for each kind of row; a run leaves those that its
+engine and workload yield. They are CSV with a header. The unit stands last in a column's name. This page is
 `cargo run -p xtask -- records > docs/records.md`, from the declaration of the rows in `crates/scenario/src/record/mod.rs`.
 
 Every file begins with these columns, then comes one for each axis of the plan's sweep; `trials.csv` has no others.

@@ -242,7 +242,8 @@ fn write_manifest(folder: &Path, manifest: &ShardManifest) -> Result<(), FolderE
 fn read_manifest(folder: &Path) -> Result<ShardManifest, FolderError> {
     let path = folder.join(MANIFEST_FILE);
     if !path.exists() {
-        return Err(FolderError::NoShard(folder.to_owned()));
+        let is_run = folder.join("manifest.json").is_file();
+        return Err(if is_run { FolderError::WholeRun } else { FolderError::NoShard }(folder.to_owned()));
     }
     let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
     serde_json::from_str(&text).map_err(|error| FolderError::Malformed { path, message: error.to_string() })

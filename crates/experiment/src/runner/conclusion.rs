@@ -67,7 +67,6 @@ impl Conclusion<'_> {
             findings,
             files,
             link_base,
-            told: None,
             replays: replays.clone(),
         };
         folder.write_text("report.html", &report::render(&[shown])?)?;

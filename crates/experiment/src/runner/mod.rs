@@ -128,7 +128,7 @@ pub fn run(
     let batches = schedule::batches(spec, &fabrics, options.seed);
     let workers = fit::workers(spec, &batches, engines, options, progress)?;
     let mut manifest = Manifest::new(plan, spec, options);
-    manifest.reproducible = engines.iter().all(|engine| engine.parallel().is_some());
+    manifest.reproducible = engines.iter().all(|engine| engine.is_reproducible());
     let folder = RunFolder::create(options.out.as_deref(), plan.id(), &manifest)?;
     manifest.fabrics = write_fabrics(folder.path(), &fabrics)?;
     let work = match engines.iter().any(|engine| engine.parallel().is_some()) {

@@ -1,18 +1,18 @@
 //! From the command line to a job: a TOML file, or a fabric and what happens on it.
 
-use std::num::NonZeroU32;
 use std::path::Path;
 
 use weft_experiment::memory;
-use weft_experiment::page::choice;
-use weft_experiment::plan::{SingleSampling, SingleScenario};
-use weft_scenario::engine::{Engine, Trial};
-use weft_scenario::id::LinkId;
-use weft_scenario::topology::{Fabric, FabricSize, Role};
+use weft_experiment::plan::{self, SingleSampling, SingleScenario};
+use weft_scenario::engine::{Engine, Scenario, Trial};
+use weft_scenario::id::{LinkId, NodeId};
+use weft_scenario::topology::{Fabric, FabricSize};
 use weft_scenario::units::{Bytes, Nanos};
 use weft_scenario::workload::flow_file::{self, PinnedFlow};
-use weft_scenario::workload::{BackgroundSpec, QueryRate, QuerySpec, SizeDistribution, TrafficSpec, Workload};
-use weft_sim::{Job, SimEngine, Source};
+use weft_scenario::workload::{
+    BackgroundSpec, FlowSpec, QueryRate, QuerySpec, SizeDistribution, TrafficSpec, Workload,
+};
+use weft_sim::SimEngine;
 
 use crate::args::{SimArgs, TrafficArgs, WorkloadChoice};
 use crate::commands::fabric;
@@ -25,22 +25,24 @@ const DEFAULT_DURATION_BYTES: u64 = 100_000_000;
 const DEFAULT_FAN_IN: u32 = 20;
 const DEFAULT_QUERY_PERCENT: u32 = 10;
 
-/// A job and what its records are called.
+/// A scenario that fits its network, and what of it is watched.
 pub(super) struct Loaded {
-    pub(super) job: Job,
-    pub(super) workload: Workload,
-    pub(super) workload_name: String,
     pub(super) single: SingleScenario,
+    pub(super) scenario: Scenario,
+    pub(super) trial: Trial,
+    /// The link and the sending node whose packets are captured.
+    pub(super) port: Option<(LinkId, NodeId)>,
     /// A line for people about the memory that it takes, if that is much.
     pub(super) note: Option<String>,
 }
 
 /// Reads and checks everything that the command line names.
 pub(super) fn load(args: &SimArgs) -> Result<Loaded, Failure> {
-    let pinned = args.traffic.flows.as_deref().map(read_flows).transpose()?;
-    let single = match is_scenario_file(&args.scenario) {
-        true => from_file(args)?,
-        false => on_fabric(&args.scenario, &args.traffic, pinned.as_deref())?,
+    let name = args.scenario.as_str();
+    let single = match plan::scenario_text(name) {
+        _ if is_scenario_file(name) => from_text(args, name, std::fs::read_to_string(name))?,
+        Some((origin, text)) => from_text(args, &origin, text)?,
+        None => on_fabric(name, &args.traffic)?,
     };
     let engine = SimEngine::default();
     let note = |size: &FabricSize, trial: &Trial| {
@@ -51,42 +53,29 @@ pub(super) fn load(args: &SimArgs) -> Result<Loaded, Failure> {
     let before = size.map(|size| note(&size, &single.trial(args.seed))).transpose()?;
     let (scenario, trial) = single.build(args.seed).map_err(Failure::usage)?;
     let note = before.map_or_else(|| note(&FabricSize::of(&scenario.fabric), &trial), Ok)?;
-    let mut job = engine.job(&scenario, &trial).map_err(super::failure)?;
-    if let Some(pinned) = pinned {
-        pin(&mut job, pinned)?;
-    }
-    job.watch.replay = args.out.is_some() && choice::fits(&job.fabric);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let usual = || weft_sim::threads(job.fabric.servers().count() as u64, cores);
-    job.threads = args.threads.and_then(NonZeroU32::new).unwrap_or_else(usual);
-    job.watch.trace_flow = args.trace.map(|target| target.flow);
-    check_trace(&job)?;
-    if let Some(port) = &args.capture {
-        job.watch.capture = Some(find_port(&job.fabric, port)?);
-    }
-    Ok(Loaded { job, workload: single.workload().clone(), workload_name: single.workload_name.clone(), single, note })
+    let port = args.capture.as_deref().map(|port| find_port(&scenario.fabric, port)).transpose()?;
+    Ok(Loaded { single, scenario, trial, port, note })
 }
 
 fn is_scenario_file(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "toml")
 }
 
-fn from_file(args: &SimArgs) -> Result<SingleScenario, Failure> {
+fn from_text(args: &SimArgs, origin: &str, text: std::io::Result<String>) -> Result<SingleScenario, Failure> {
     if let Some(flag) = args.traffic.given().first() {
         return Err(Failure::usage(format!("{flag} has no effect on {}: the file says it itself", args.scenario)));
     }
-    let text = std::fs::read_to_string(&args.scenario)
-        .map_err(|error| Failure::usage(format!("cannot read scenario {}: {error}", args.scenario)))?;
-    SingleScenario::parse(&args.scenario, &text).map_err(Failure::usage)
+    let text = text.map_err(|error| Failure::usage(format!("cannot read scenario {origin}: {error}")))?;
+    SingleScenario::parse(origin, &text).map_err(Failure::usage)
 }
 
-fn on_fabric(name: &str, traffic: &TrafficArgs, pinned: Option<&[PinnedFlow]>) -> Result<SingleScenario, Failure> {
+fn on_fabric(name: &str, traffic: &TrafficArgs) -> Result<SingleScenario, Failure> {
     let fabric = fabric::read(name)?;
     let overlay = traffic.overlay.map_or_else(|| fabric.default_overlay(), Into::into);
-    let (workload_name, workload) = match (pinned, traffic.workload) {
-        (Some(flows), _) => {
+    let (workload_name, workload) = match (&traffic.flows, traffic.workload) {
+        (Some(file), _) => {
             traffic.only("a flow file", &[])?;
-            ("flows".to_owned(), Workload::Flows { flows: flows.iter().map(PinnedFlow::spec).collect() })
+            ("flows".to_owned(), Workload::Flows { flows: read_flows(file)? })
         }
         (None, Some(choice)) => (choice.name(), traffic.build(choice, &fabric)?),
         (None, None) => return Err(Failure::usage("say what is sent: --workload permutation, or --flows FILE")),
@@ -190,43 +179,15 @@ fn default_duration(fabric: &Fabric) -> Nanos {
     Nanos((u128::from(DEFAULT_DURATION_BYTES) * 8 * 1_000_000_000 / u128::from(slowest)) as u64)
 }
 
-fn read_flows(path: &Path) -> Result<Vec<PinnedFlow>, Failure> {
+fn read_flows(path: &Path) -> Result<Vec<FlowSpec>, Failure> {
     let named = |problem: String| Failure::usage(format!("flow file {}: {problem}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
-    let mut flows = flow_file::parse(&text).map_err(|error| named(error.to_string()))?;
-    // In the order of the job's flows, which are equal by whole nanoseconds.
-    flows.sort_by_key(|flow| flow.spec().start_ns);
-    Ok(flows)
-}
-
-/// Sends every flow by the spine that its file names.
-fn pin(job: &mut Job, pinned: Vec<PinnedFlow>) -> Result<(), Failure> {
-    let spines: Vec<_> = job.fabric.with_role(Role::Spine).collect();
-    let Source::Flows(flows) = &mut job.source else { return Ok(()) };
-    for (flow, line) in flows.iter_mut().zip(pinned) {
-        let spine = spines.get(line.spine as usize).copied();
-        flow.through = Some(spine.ok_or_else(|| {
-            Failure::usage(format!(
-                "the flow file names spine {}; the fabric's {} spines are numbered from 0",
-                line.spine,
-                spines.len()
-            ))
-        })?);
-    }
-    Ok(())
-}
-
-fn check_trace(job: &Job) -> Result<(), Failure> {
-    match (job.watch.trace_flow, &job.source) {
-        (Some(flow), Source::Flows(flows)) if flow as usize >= flows.len() => {
-            Err(Failure::usage(format!("--trace flow={flow}: the {} flows are numbered from 0", flows.len())))
-        }
-        _ => Ok(()),
-    }
+    let flows = flow_file::parse(&text).map_err(|error| named(error.to_string()))?;
+    Ok(flows.iter().map(PinnedFlow::spec).collect())
 }
 
 /// The link and the sending node of `NODE:INTERFACE`.
-fn find_port(fabric: &Fabric, port: &str) -> Result<(LinkId, weft_scenario::id::NodeId), Failure> {
+fn find_port(fabric: &Fabric, port: &str) -> Result<(LinkId, NodeId), Failure> {
     let Some((node_name, interface)) = port.split_once(':') else {
         return Err(Failure::usage(format!("`{port}` is not NODE:INTERFACE; write for example leaf1:spine1")));
     };
@@ -249,6 +210,7 @@ fn find_port(fabric: &Fabric, port: &str) -> Result<(LinkId, weft_scenario::id::
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use weft_sim::Source;
 
     use super::*;
     use crate::args::{Cli, Command};
@@ -261,7 +223,8 @@ mod tests {
                     Cli::try_parse_from(["weft", "sim", fabric, "--workload", workload]).expect("it can be typed");
                 let Command::Sim(args) = cli.command else { panic!("{:?}", cli.command) };
                 let loaded = load(&args).unwrap_or_else(|failure| panic!("{fabric}, {workload}: {failure:?}"));
-                let Source::Flows(flows) = loaded.job.source else { panic!("{fabric}, {workload}: no list of flows") };
+                let job = SimEngine::default().job(&loaded.scenario, &loaded.trial).expect("it fits");
+                let Source::Flows(flows) = job.source else { panic!("{fabric}, {workload}: no list of flows") };
                 assert!(flows.len() > 1, "{fabric}, {workload}: {} flows", flows.len());
             }
         }

@@ -1,27 +1,23 @@
-//! `weft sim`: one scenario in the simulator, summed up by flow completion times.
+//! `weft sim`: one scenario in the simulator, summed up by flow completion times. With `--out` it is a plan with one trial.
 
 mod load;
 mod show;
+mod watched;
 mod watcher;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use weft_experiment::analysis::completion::size_divisor;
-use weft_experiment::analysis::{TrialKey, TrialRecords, class_summary};
-use weft_experiment::page::Replays;
-use weft_experiment::run_folder::RunFolder;
-use weft_experiment::sim_report::SimRun;
-use weft_scenario::engine::Progress;
-use weft_sim::{Outcome, SimError};
+use weft_experiment::runner::{self, RunError, RunOptions, RunOutcome};
+use weft_scenario::engine::{Engine, Progress};
 
+use super::run;
 use crate::args::{Output, SimArgs};
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::output;
 use crate::progress::TerminalProgress;
 use load::Loaded;
-use show::Summary;
-use watcher::{Capture, Trace, Watcher};
+use watched::WatchedSim;
+use watcher::Capture;
 
 pub(crate) fn sim(args: &SimArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if args.trace.is_some() && args.output.output == Output::Csv {
@@ -30,67 +26,36 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool) -> Result<ExitCode, Failure> {
         ));
     }
     let loaded = load::load(args)?;
-    let folder = args.out.clone().map(RunFolder::begin).transpose().map_err(Failure::failed)?;
     let capture = args.write.as_deref().zip(args.capture.as_deref());
     let capture = capture.map(|(file, port)| Capture::create(file, port)).transpose()?;
-    let trace = args.trace.map(|target| Trace::begin(args.output.output, &loaded.job, target.flow)).transpose()?;
-    let progress = TerminalProgress::new(quiet || trace.is_some())?;
+    let progress = TerminalProgress::new(quiet || args.trace.is_some())?;
     loaded.note.iter().for_each(|note| progress.note(note));
-    let mut watcher = Watcher::new(&progress, &loaded.job, trace, capture);
-    let outcome = weft_sim::run(&loaded.job, &mut watcher);
+    let engine = WatchedSim::new(args, &loaded, &progress, capture);
+    let ran = match &args.out {
+        Some(_) => keep(args, &loaded, &engine, &progress).map(Some),
+        None => look(&loaded, &engine, &progress).map(|()| None),
+    };
     progress.finish();
-    let outcome = watcher.check(outcome)?;
-    watcher.say_pace(&outcome);
-    let (trace, capture) = watcher.into_parts();
-    let (summary, written) = finish(&loaded, args, &outcome, folder, trace)?;
-    capture.map_or(Ok(()), Capture::keep)?;
-    show::print(&summary, args.output.output)?;
-    if let Some((folder, replays)) = written.filter(|_| args.output.output == Output::Table) {
-        output::print_line(&super::run::where_to_look(&folder, &replays))?;
+    let kept = ran.map_err(run::failure)?;
+    show::print(&engine.finish()?, args.output.output)?;
+    if let Some(RunOutcome { run_dir, replays, .. }) = kept.filter(|_| args.output.output == Output::Table) {
+        output::print_line(&run::where_to_look(&run_dir, &replays))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes rows and report, if they are wanted, and sums up.
-fn finish(
-    loaded: &Loaded,
-    args: &SimArgs,
-    outcome: &Outcome,
-    folder: Option<RunFolder>,
-    trace: Option<Trace>,
-) -> Result<(Summary, Option<(PathBuf, Replays)>), Failure> {
-    let records = weft_sim::records(&loaded.job, outcome);
-    let fct = class_summary::by_class(&records.flows, size_divisor(&loaded.workload));
-    let key = TrialKey {
-        trial: 1,
-        repetition: 1,
-        seed: args.seed,
-        overlay: loaded.job.settings.overlay,
-        workload: loaded.workload_name.clone(),
-        point: Vec::new(),
-    };
-    let summary = Summary::new(args, loaded, outcome, fct, trace);
-    if let Some(folder) = folder {
-        let spec = loaded.single.as_spec(&format!("{} on {}", loaded.workload_name, loaded.job.fabric.name()));
-        let command_line: Vec<String> = std::env::args().collect();
-        let run = SimRun {
-            scenario: &args.scenario,
-            spec: &spec,
-            fabric: &loaded.job.fabric,
-            trial: TrialRecords { key, records },
-            command_line: &command_line,
-        };
-        let written = run.write(folder, &summary).map_err(Failure::failed)?;
-        return Ok((summary, Some(written)));
-    }
-    Ok((summary, None))
+/// Runs it as a plan, into a folder.
+fn keep(args: &SimArgs, loaded: &Loaded, engine: &dyn Engine, progress: &dyn Progress) -> Result<RunOutcome, RunError> {
+    let title = format!("{} on {}", loaded.single.workload_name, loaded.scenario.fabric.name());
+    let (seed, out, command_line) = (args.seed, args.out.clone(), std::env::args().collect());
+    let options = RunOptions { seed, out, command_line, ..RunOptions::default() };
+    runner::run(&loaded.single.plan(&title), &[engine], &options, progress)
 }
 
-/// A simulation's failure with the exit code that its kind has.
-fn failure(error: SimError) -> Failure {
-    match error {
-        SimError::Interrupted => Failure::new(exit::INTERRUPTED, "interrupted; nothing was written"),
-        SimError::Unbalanced { .. } => Failure::failed(error),
-        refused => Failure::usage(refused),
-    }
+/// Runs it and keeps nothing.
+fn look(loaded: &Loaded, engine: &dyn Engine, progress: &dyn Progress) -> Result<(), RunError> {
+    progress.phase("sim", loaded.scenario.fabric.name());
+    let mut session = engine.prepare(&loaded.scenario, progress)?;
+    session.run(&loaded.trial)?;
+    Ok(session.close()?)
 }

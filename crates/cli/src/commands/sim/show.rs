@@ -29,6 +29,9 @@ pub(super) struct Summary {
     retransmits: u64,
     timeouts: u64,
     fct: Vec<ClassSummary>,
+    /// Whether switches mark.
+    #[serde(skip)]
+    marks: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<Vec<TraceRow>>,
 }
@@ -52,9 +55,9 @@ impl Summary {
         Self {
             schema_version: 1,
             scenario: args.scenario.clone(),
-            fabric: loaded.job.fabric.name().to_owned(),
-            overlay: loaded.job.settings.overlay.name(),
-            workload: loaded.workload_name.clone(),
+            fabric: loaded.scenario.fabric.name().to_owned(),
+            overlay: loaded.scenario.overlay.name(),
+            workload: loaded.single.workload_name.clone(),
             seed: args.seed,
             simulated_ns: outcome.end_ps / PS_PER_NS,
             flows: outcome.flows.len(),
@@ -65,19 +68,22 @@ impl Summary {
             retransmits: totals.retransmits,
             timeouts: totals.timeouts,
             fct,
+            marks: loaded.scenario.switching.ecn_threshold.is_some(),
             trace: trace.filter(|_| args.output.output == Output::Json).map(Trace::into_rows),
         }
     }
 }
 
-const HEADINGS: [&str; 8] =
-    ["class", "flows", "ended", "mean FCT us", "p50 FCT us", "p99 FCT us", "mean slowdown", "p99 slowdown"];
+/// Times are those of [`CAPTION`]; a line of seven digits for each is 80 columns wide.
+const HEADINGS: [&str; 8] = ["class", "flows", "ended", "mean ms", "p50 ms", "p99 ms", "slowdown", "p99 slowdown"];
+const CAPTION: &str = "ms: completion time of flows, from the start to the last byte at the receiver\n\
+                       slowdown: mean of that time / the same flow's alone on the idle network";
 
 pub(super) fn print(summary: &Summary, format: Output) -> Result<(), Failure> {
     let mut rows = Rows::new(&HEADINGS);
     for class in &summary.fct {
         let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), plain);
-        let time = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |us| format!("{us:.1}"));
+        let time = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), milliseconds);
         rows.push(vec![
             class.class.to_owned(),
             class.flows.to_string(),
@@ -91,12 +97,43 @@ pub(super) fn print(summary: &Summary, format: Output) -> Result<(), Failure> {
     }
     output::print(format, &rows, summary)?;
     if format == Output::Table {
-        let open = summary.flows as u64 - summary.flows_done.min(summary.flows as u64);
-        let open = if open > 0 { format!(", {open} flows not done") } else { String::new() };
-        output::print_line(&format!(
-            "\noverlay {}: {} packet-hops, {} drops, {} retransmitted segments, {} timeouts{open}",
-            summary.overlay, summary.packet_hops, summary.drops, summary.retransmits, summary.timeouts
-        ))?;
+        output::print_line(&format!("\n{CAPTION}\n\n{}", summary.totals()))?;
     }
     Ok(())
+}
+
+impl Summary {
+    /// Packets on one line, what went wrong on the other.
+    fn totals(&self) -> String {
+        let marked = if self.marks { format!(", {} marked packets", self.marked) } else { String::new() };
+        let open = (self.flows as u64).saturating_sub(self.flows_done);
+        let open = if open > 0 { format!(", {open} flows not done") } else { String::new() };
+        format!(
+            "overlay {}: {} packet-hops{marked}\n{} drops, {} retransmitted segments, {} timeouts{open}",
+            self.overlay, self.packet_hops, self.drops, self.retransmits, self.timeouts
+        )
+    }
+}
+
+/// Microseconds as milliseconds with at least four digits, as many as are in seven columns.
+fn milliseconds(us: f64) -> String {
+    let ms = us / 1e3;
+    match ms {
+        _ if ms < 0.1 => format!("{ms:.5}"),
+        _ if ms < 100.0 => format!("{ms:.3}"),
+        _ => format!("{ms:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_four_digits_in_seven_columns() {
+        for (us, text) in [(7.016, "0.00702"), (99.9, "0.09990"), (412.3, "0.412"), (31_608.3449, "31.608")] {
+            assert_eq!(milliseconds(us), text);
+        }
+        assert_eq!(milliseconds(31_608_344.9), "31608.3");
+    }
 }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use weft_scenario::engine::Progress as _;
+use weft_scenario::engine::{EngineError, Progress as _};
 use weft_sim::{Job, Observer, Outcome, PS_PER_NS, Progress, SimError, Source, TraceLine};
 use weft_wire::pcapng;
 
@@ -33,7 +33,6 @@ impl<'a> Watcher<'a> {
         trace: Option<Trace>,
         capture: Option<Capture>,
     ) -> Self {
-        progress.phase("sim", job.fabric.name());
         let flows = match &job.source {
             Source::Flows(flows) => Some(flows.len()),
             Source::Mix(_) => None,
@@ -42,8 +41,8 @@ impl<'a> Watcher<'a> {
     }
 
     /// The outcome, unless something could not be written on the way.
-    pub(super) fn check(&mut self, outcome: Result<Outcome, SimError>) -> Result<Outcome, Failure> {
-        self.failed.take().map_or_else(|| outcome.map_err(super::failure), Err)
+    pub(super) fn check(&mut self, outcome: Result<Outcome, SimError>) -> Result<Outcome, EngineError> {
+        self.failed.take().map_or_else(|| outcome.map_err(EngineError::from), |failure| Err(failure.into()))
     }
 
     /// How long it took, for people.
