@@ -284,7 +284,8 @@ pub(crate) fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
             if path.is_dir() {
-                if !name.starts_with('.') && !(holds_output && OUTPUT.contains(&&*name)) {
+                let is_output = holds_output && OUTPUT.contains(&&*name);
+                if !is_output && !name.starts_with('.') {
                     open.push(path);
                 }
             } else if path.extension().is_some_and(|end| endings.iter().any(|wanted| end == *wanted)) {
