@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn times_have_four_digits_in_seven_columns() {
-        for (us, text) in [(7.016, "0.00702"), (99.9, "0.09990"), (412.3, "0.412"), (31_608.3449, "31.608")] {
+        for (us, text) in [(7.016, "0.00702"), (99.9, "0.09990"), (412.3, "0.412"), (31_608.344_9, "31.608")] {
             assert_eq!(milliseconds(us), text);
         }
         assert_eq!(milliseconds(31_608_344.9), "31608.3");
