@@ -91,7 +91,7 @@ fn a_scenario_of_the_simulator_has_a_report_too() {
         assert!(head.contains(says), "{says}: {head}");
     }
     let goodput = page.split("<code>goodput.shuffle</code>").nth(1).unwrap_or_default();
-    assert!(goodput.split("</b>").next().is_some_and(|value| value.ends_with(" Mbit/s")), "{goodput}");
+    assert!(goodput.split("</b>").next().is_some_and(|value| value.ends_with(" Mbit&#x2f;s")), "{goodput}");
     assert!(!page.contains("our link rates / the paper&#x27;s"), "there is no paper");
     for title in ["Use of links", "Distribution of completion times"] {
         assert!(page.contains(&format!("<h3>{title}</h3>")), "{title}");
