@@ -39,7 +39,7 @@ impl QueueHistogram {
         self.empty_ps += span_ps - drained_ps;
         self.counted_ps = self.counted_ps.max(now_ps);
         if drained_ps > 0 {
-            self.climb(before_ps, wire);
+            self.find(before_ps, wire);
             self.drain(before_ps, before_ps - drained_ps);
         }
     }
@@ -50,8 +50,11 @@ impl QueueHistogram {
         std::iter::once((0, self.empty_ps)).chain(bins).filter(|(_, time_ps)| *time_ps > 0)
     }
 
-    /// Finds the bin of a queue that packets have made longer.
-    fn climb(&mut self, length_ps: u64, wire: &Wire) {
+    /// Finds the bin of a queue that packets have made longer, or a link that went down has emptied meanwhile.
+    fn find(&mut self, length_ps: u64, wire: &Wire) {
+        while self.last.checked_sub(1).is_some_and(|below| self.bins[below].upper_ps >= length_ps) {
+            self.last -= 1;
+        }
         while self.bins.get(self.last).is_none_or(|bin| bin.upper_ps < length_ps) {
             if self.last >= self.bins.len() {
                 let upper_ps = wire.transmission_ps(upper_bytes(self.bins.len() as u64));
@@ -119,5 +122,22 @@ mod tests {
         }
         let again: Vec<(u64, u64)> = histogram.rows().collect();
         assert_eq!(again, [(0, 6_000 + bin_ps / 2), (2048, 2 * bin_ps), (4096, 2 * bin_ps), (6144, 2 * bin_ps)]);
+    }
+    #[test]
+    fn a_queue_that_a_dead_link_empties_begins_again_in_the_first_bin() {
+        let wire = Wire::new(10_000_000_000, 0);
+        let mut port = Port::new(0, 0);
+        let mut histogram = QueueHistogram::default();
+        let bin_ps = 2048 * 800;
+        port.transmit(0, 3 * bin_ps, false, &wire);
+        // Half of a bin has drained when everything is lost.
+        histogram.count_until(bin_ps / 2, &port, &wire);
+        port.busy_ps = bin_ps / 2;
+        // A short packet on the same link, later.
+        histogram.count_until(bin_ps, &port, &wire);
+        port.transmit(bin_ps, bin_ps / 4, false, &wire);
+        histogram.count_until(2 * bin_ps, &port, &wire);
+        let rows: Vec<(u64, u64)> = histogram.rows().collect();
+        assert_eq!(rows, [(0, bin_ps / 2 + bin_ps * 3 / 4), (2048, bin_ps / 4), (6144, bin_ps / 2)]);
     }
 }
