@@ -61,7 +61,7 @@ pub struct Scenario {
     pub directory: DirectoryStore,
     /// Settings of the hosts.
     pub transport: Transport,
-    /// Settings of the simulator's switches and network cards; the lab takes no notice of them.
+    /// Settings of switches and network cards, of which the lab follows few.
     pub switching: Switching,
     /// Whether links are shaped to their declared rate and buffer. Unshaped links are for measurements of CPU cost.
     pub shaped: bool,

@@ -9,6 +9,7 @@
 //! * [`switching`], [`transport`]: how switches queue and spread, how hosts send
 //! * [`workload`]: who sends how much to whom
 //! * [`fault`]: what breaks when
+//! * [`effect`]: which of all these settings have an effect, engine by engine
 //! * [`record`]: the tidy rows that an engine returns
 //! * [`judge`]: floors, ceilings and verdicts
 //! * [`overlay`]: what carries packets or frames from server to server
@@ -17,6 +18,7 @@
 //! * [`engine`]: the contract between an experiment and an engine
 
 pub mod addressing;
+pub mod effect;
 pub mod engine;
 pub mod fault;
 pub mod id;

@@ -1,5 +1,5 @@
-//! How switches and network cards of the simulator queue, mark and choose paths. The lab has Linux's queues and takes no
-//! notice, but for four: its VL2 agents follow `load_balance` where it is `flowlet` or `rehash`, `bfd` is for its routing
+//! How switches and network cards of the simulator queue, mark and choose paths. The lab has Linux's queues and follows four
+//! alone ([`crate::effect`] finds the others where nothing follows them): its VL2 agents follow `load_balance` where it is `flowlet` or `rehash`, `bfd` is for its routing
 //! daemons, `cpus` and `trees` for its RBridges, and `groups` for these and for bridges.
 //!
 //! ```toml
@@ -27,8 +27,8 @@ pub struct Switching {
     pub forwarding: Forwarding,
     /// Which packets a switch has room for.
     pub buffer: BufferPolicy,
-    /// A packet that meets more than this in its output queue is marked (RFC 3168: CE) if its sender understands marks;
-    /// `None`: no marks.
+    /// A packet that meets more than this in its output queue is marked (RFC 3168: CE) if its sender understands marks, which
+    /// DCTCP alone does; `None`: no marks.
     pub ecn_threshold: Option<Bytes>,
     /// Which of several equal paths a packet takes.
     pub load_balance: LoadBalance,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Nanos};
 
-/// TCP and host settings. Some only one engine can follow; the other leaves them alone, and each says so.
+/// TCP and host settings. Some only one engine can follow, and each says so; where nothing follows one, [`crate::effect`] finds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Transport {

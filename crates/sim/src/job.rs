@@ -39,12 +39,16 @@ pub struct Job {
 }
 
 impl Job {
-    /// Parts to cut the network into: one where it is told what single packets do, or which of the flows that nobody knows
-    /// before are the first.
+    /// Parts to cut the network into.
     pub(crate) fn parts(&self) -> u32 {
+        if self.stays_whole() { 1 } else { self.parts.unwrap_or(self.threads).get() }
+    }
+
+    /// Whether the network stays in one part, so that one thread does all: where it is told what single packets do, or which of
+    /// the flows that nobody knows before are the first.
+    pub fn stays_whole(&self) -> bool {
         let (watch, is_mix) = (&self.watch, matches!(self.source, Source::Mix(_)));
-        let is_watched = watch.trace_flow.is_some() || watch.capture.is_some() || (watch.replay && is_mix);
-        if is_watched { 1 } else { self.parts.unwrap_or(self.threads).get() }
+        watch.trace_flow.is_some() || watch.capture.is_some() || (watch.replay && is_mix)
     }
 }
 

@@ -45,5 +45,5 @@ pub use outcome::{
 };
 pub use routes::Header;
 pub use run::{DATAGRAM_HEADER_BYTES, datagram_ways, run};
-pub use scenario::{SimEngine, records, threads};
+pub use scenario::{SimEngine, missed_fault, records, threads};
 pub use time::{PS_PER_NS, PS_PER_S};

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::thread;
 
 use weft_scenario::engine::{self, Engine, EngineError, Session, TcpStack, Trial};
+use weft_scenario::fault::Fault;
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::record::{
     EventRow, FlowRow, LinkRow, PortName, ProgressRow, QueueRow, Records, ReplayRow, ServiceRow, TcpRow, replay_rows,
@@ -90,6 +91,11 @@ impl Session for SimSession<'_> {
         job.threads = threads(job.fabric.servers().count() as u64, self.threads);
         let mut watcher = Watcher { progress: self.progress, flows: job.source.flows().len() };
         let outcome = run(&job, &mut watcher)?;
+        if let Some(fault) = missed_fault(&job, &outcome) {
+            let end = Nanos(outcome.end_ps / PS_PER_NS);
+            let (at, what) = (fault.at, fault.subject());
+            self.progress.note(&format!("the fault at {at} of {what} had no effect: the last flow had ended at {end}"));
+        }
         Ok(records(&job, &outcome))
     }
 
@@ -118,15 +124,16 @@ impl SimEngine {
         let spines: Vec<NodeId> = fabric.with_role(Role::Spine).collect();
         trial.workload.check(servers.count())?;
         trial.workload.check_spines(spines.len())?;
-        let (source, duration) = match &trial.workload {
-            Workload::Mix(spec) => (Source::Mix(spec.clone()), Some(spec.duration)),
+        let source = match &trial.workload {
+            Workload::Mix(spec) => Source::Mix(spec.clone()),
             workload => {
                 let flows = workload.open_loop_flows(&servers, trial.seed)?;
                 let through = |spec: &FlowSpec| spec.spine.and_then(|spine| spines.get(usize::from(spine)).copied());
                 let flow = |spec| Flow { through: through(&spec), spec };
-                (Source::Flows(flows.into_iter().map(flow).collect()), duration_of(workload))
+                Source::Flows(flows.into_iter().map(flow).collect())
             }
         };
+        let end = trial.workload.ends_at().map_or(trial.time_limit, |end| end.min(trial.time_limit));
         let (datagrams, services) = match &trial.workload {
             Workload::Services(spec) if !spec.storms().is_empty() => return Err(WorkloadError::StormLabOnly.into()),
             Workload::Services(spec) => (spec.datagrams().into_iter().map(Into::into).collect(), spec.members()),
@@ -146,7 +153,7 @@ impl SimEngine {
             source,
             datagrams,
             faults: trial.faults.clone(),
-            stop: Some(duration.map_or(trial.time_limit, |duration| duration.min(trial.time_limit))),
+            stop: Some(end),
             watch: Watch {
                 sample_interval: Some(trial.sample_interval),
                 services,
@@ -165,15 +172,6 @@ impl SimEngine {
             TcpStack::Current => self.tcp.clone(),
             TcpStack::Linux2_6_26 => tcp::Config::linux_2_6_26(),
         }
-    }
-}
-
-/// When flows without an end, and datagrams, are cut.
-fn duration_of(workload: &Workload) -> Option<Nanos> {
-    match workload {
-        Workload::OneToOne { duration, .. } => Some(*duration),
-        Workload::Services(spec) => Some(spec.duration),
-        _ => None,
     }
 }
 
@@ -222,6 +220,12 @@ impl From<SimError> for EngineError {
             refused => Self::Refused(refused.to_string()),
         }
     }
+}
+
+/// The first fault of a job that was to come when its run was over already, and so had no effect.
+pub fn missed_fault<'a>(job: &'a Job, outcome: &Outcome) -> Option<&'a Fault> {
+    let happened = |number: usize| outcome.events.iter().any(|event| event.fault == number);
+    job.faults.iter().enumerate().find(|(number, _)| !happened(*number)).map(|(_, fault)| fault)
 }
 
 /// The outcome of a job as rows, the same as every engine's.

@@ -47,17 +47,17 @@ pub(super) struct Problem {
     /// Strings that the table below the line holds, where several tables have such a line.
     pub(super) holds: Vec<String>,
     /// The heading that the line is below.
-    pub(super) below: &'static str,
+    pub(super) below: String,
 }
 
 impl Problem {
     pub(super) fn new(message: impl Into<String>, marker: Option<String>) -> Self {
-        Self { message: message.into(), marker, holds: Vec::new(), below: "" }
+        Self { message: message.into(), marker, holds: Vec::new(), below: String::new() }
     }
 
     /// What is wrong with a claim.
     pub(super) fn of_claim(id: &str, message: impl Into<String>) -> Self {
-        Self { below: "claims]]", ..Self::new(message, Some(format!("\"{id}\""))) }
+        Self { below: "claims]]".to_owned(), ..Self::new(message, Some(format!("\"{id}\""))) }
     }
 
     /// The number of the line to blame, from 0.
@@ -69,7 +69,7 @@ impl Problem {
                 lines[from + 1..].iter().copied().take_while(|line| !line.starts_with('[')).collect();
             self.holds.iter().all(|name| table.iter().any(|line| line.contains(&format!("\"{name}\""))))
         };
-        let heading = lines.iter().position(|line| line.contains(self.below)).unwrap_or(0);
+        let heading = lines.iter().position(|line| line.contains(&self.below)).unwrap_or(0);
         (heading..lines.len()).find(|line| lines[*line].contains(marker) && holds(*line))
     }
 }

@@ -6,6 +6,7 @@
 //! when the plan is loaded, so a mistake in any of them is found before anything runs.
 
 mod claim;
+mod effect;
 mod error;
 mod library;
 mod meant;
@@ -114,11 +115,13 @@ impl Plan {
     }
 
     /// Builds the networks of every mode and engine once, so that a wrong size, a missing file, a workload or a fault
-    /// that does not fit is found before a run.
+    /// that does not fit, or a setting that has an effect nowhere, is found before a run.
     fn check_scenarios(&self) -> Result<(), PlanError> {
+        let mut effects = effect::Effects::default();
         self.specs
             .values()
-            .try_for_each(validate::check_scenarios_fit)
+            .try_for_each(|spec| validate::check_scenarios_fit(spec, &mut effects))
+            .and_then(|()| effects.check())
             .map_err(|problem| PlanError::invalid(&self.origin, &self.text, problem))
     }
 

@@ -21,13 +21,15 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
+use weft_scenario::effect::{Case, Runner};
 use weft_scenario::engine::{DirectoryStore, Overlay, Scenario, Transport, Trial};
 use weft_scenario::fault::Fault;
 use weft_scenario::switching::Switching;
-use weft_scenario::topology::{FabricSize, FabricSpec, Role};
+use weft_scenario::topology::{Fabric, FabricSize, FabricSpec, Role};
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::Workload;
 
+use super::effect::Effects;
 use super::error::{Misplaced, Problem};
 use super::{
     Claim, Mode, Plan, PlanError, PlanSpec, Point, QuestionSet, SIM, Sampling, fabric_text, merge, settings, validate,
@@ -167,6 +169,7 @@ impl SingleScenario {
         spines.map_err(|error| self.wrong(format!("workload: {error}"), "[workload"))?;
         let addresses = AddressPlan::new(&fabric, AddressingOptions::default());
         let addresses = addresses.map_err(|error| self.wrong(error.to_string(), "[fabric]"))?;
+        self.check_effects(&fabric).map_err(invalid)?;
         let scenario = Scenario {
             fabric,
             addresses,
@@ -177,6 +180,28 @@ impl SingleScenario {
             shaped: true,
         };
         Ok((scenario, self.trial(seed)))
+    }
+
+    /// Whether every setting has an effect in the simulator.
+    fn check_effects(&self, fabric: &Fabric) -> Result<(), Problem> {
+        let Tables { overlay, fabric: spec, switching, transport, workload, fault, sampling } = &self.tables;
+        let usual = SingleSampling::default();
+        let case = Case {
+            runner: Runner::Sim,
+            spec,
+            fabric,
+            overlay: *overlay,
+            transport,
+            switching,
+            workload: (&self.workload_name, workload),
+            faults: fault,
+            interval: (sampling.interval != usual.interval).then_some(sampling.interval),
+            tcp_interval: sampling.tcp_interval,
+            time_limit: sampling.time_limit,
+        };
+        let mut effects = Effects::default();
+        effects.note(case.findings())?;
+        effects.check()
     }
 }
 

@@ -9,6 +9,7 @@ use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, LoadError, Role};
 use weft_scenario::workload::{Workload, WorkloadError};
 
+use super::effect::{self, Effects};
 use super::error::Problem;
 use super::meant::did_you_mean;
 use super::{Claim, ENGINE_AXIS, Judge, PlanSpec, Point, Relation, questions};
@@ -100,11 +101,13 @@ fn check_scenario(spec: &PlanSpec) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether workloads and faults fit the networks, which are built for it.
-pub(super) fn check_scenarios_fit(spec: &PlanSpec) -> Result<(), Problem> {
+/// Whether workloads and faults fit the networks, which are built for it; takes note of what settings do there.
+pub(super) fn check_scenarios_fit(spec: &PlanSpec, effects: &mut Effects) -> Result<(), Problem> {
     let fabrics = spec.build_fabrics().map_err(|message| Problem::new(message, Some("[fabric]".into())))?;
     for (point, fabric) in spec.points.iter().zip(&fabrics) {
-        check_fits(&point.spec, fabric).map_err(|problem| at_point(spec, point, problem))?;
+        let fits = check_fits(&point.spec, fabric);
+        let noted = fits.and_then(|()| effects.note(effect::of_point(&point.spec, &spec.runs_on, fabric)));
+        noted.map_err(|problem| at_point(spec, point, problem))?;
     }
     Ok(())
 }

@@ -72,6 +72,28 @@ pub enum FabricError {
 }
 
 impl FabricSpec {
+    /// Keys of buffers that differ from their defaults.
+    pub fn given_buffers(&self) -> Vec<&'static str> {
+        let links = match self {
+            Self::Vl2Testbed(TestbedParams { links, .. })
+            | Self::Vl2Clos(ClosParams { links, .. })
+            | Self::LeafSpine(LeafSpineParams { links, .. })
+            | Self::FatTree(FatTreeParams { links, .. })
+            | Self::Mesh(MeshParams { links, .. })
+            | Self::Tree(TreeParams { links, .. })
+            | Self::Conventional(ConventionalParams { links, .. })
+            | Self::OverlayPair(links) => links,
+            Self::OutputQueued(params) => return params.buffer.map(|_| "server_buffer").into_iter().collect(),
+            Self::File(_) => return Vec::new(),
+        };
+        let usual = LinkParams::default();
+        let buffers = [
+            ("server_buffer", links.server_buffer != usual.server_buffer),
+            ("core_buffer", links.core_buffer != usual.core_buffer),
+        ];
+        buffers.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
+    }
+
     /// Builds the fabric. `load` turns the name of a file into its text; it is called for [`FabricSpec::File`] only.
     pub fn build(&self, load: &dyn Fn(&str) -> Result<String, String>) -> Result<Fabric, FabricError> {
         Ok(match self {

@@ -198,6 +198,16 @@ pub enum WorkloadError {
     /// Something would happen after the end of a run.
     #[error("something is to happen at {at}, when the run is over; choose a longer `duration`")]
     AfterEnd { at: Nanos },
+    /// A limit where nothing is limited.
+    #[error("`datagram_limit` has no effect on a service that sends none; it is for the roles `flood` and `storm`")]
+    LimitWithoutDatagrams,
+    /// What makes one burst differ from the next, where there is one.
+    #[error("`{setting}` has no effect on a single burst; write {none}, or more `bursts`")]
+    OneBurst {
+        setting: &'static str,
+        /// What it is then.
+        none: &'static str,
+    },
     /// Sizes between limits that cross.
     #[error("`max_bytes` is {max}, less than `min_bytes`, which is {min}")]
     BurstSizes { min: Bytes, max: Bytes },

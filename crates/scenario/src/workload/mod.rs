@@ -236,6 +236,24 @@ impl Workload {
         })
     }
 
+    /// How long flows begin, or are sent, where the workload says it.
+    pub fn duration(&self) -> Option<Nanos> {
+        match self {
+            Self::Traffic(spec) => Some(spec.duration),
+            _ => self.ends_at(),
+        }
+    }
+
+    /// When everything of it is cut; `None` where the last flow ends it.
+    pub fn ends_at(&self) -> Option<Nanos> {
+        match self {
+            Self::OneToOne { duration, .. } => Some(*duration),
+            Self::Mix(spec) => Some(spec.duration),
+            Self::Services(spec) => Some(spec.duration),
+            _ => None,
+        }
+    }
+
     /// The kind, as a plan writes it.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -215,6 +215,12 @@ impl<'a> Sizes<'a> {
         (draw(stream, &self.rows) / self.divisor).max(1).min(self.largest)
     }
 
+    /// The largest that may be drawn.
+    pub(super) fn most(&self) -> Bytes {
+        let last = self.rows.last().map_or(1, |row| row.0);
+        Bytes((last / self.divisor).max(1).min(self.largest))
+    }
+
     /// The mean of what is drawn, in bytes.
     pub(super) fn mean_bytes(&self) -> f64 {
         let total = self.rows.last().map_or(1, |row| row.1);

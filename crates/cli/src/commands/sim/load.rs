@@ -138,7 +138,8 @@ impl TrafficArgs {
         self.only(&format!("the workload {}", choice.name()), choice.takes())?;
         let bytes_per_flow = self.bytes.unwrap_or(DEFAULT_BYTES);
         let servers = fabric.servers().count() as u32;
-        let duration = self.duration.unwrap_or_else(|| default_duration(fabric));
+        let most = self.time_limit.unwrap_or(SingleSampling::default().time_limit);
+        let duration = self.duration.unwrap_or_else(|| default_duration(fabric).min(most));
         Ok(match choice {
             WorkloadChoice::Permutation => {
                 Workload::Permutation { bytes_per_flow, shift: self.shift.unwrap_or((servers / 2).max(1)) }

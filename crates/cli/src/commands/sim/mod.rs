@@ -1,5 +1,7 @@
 //! `weft sim`: one scenario in the simulator, summed up by flow completion times. With `--out` it is a plan with one trial.
 
+#[cfg(test)]
+mod flags;
 mod load;
 mod show;
 mod watched;

@@ -7,7 +7,8 @@ use weft_experiment::analysis::class_summary;
 use weft_experiment::analysis::completion::size_divisor;
 use weft_scenario::engine::{Engine, EngineError, Progress, Scenario, Session, Trial};
 use weft_scenario::record::Records;
-use weft_sim::{Job, SimEngine, Source};
+use weft_scenario::units::Nanos;
+use weft_sim::{Job, Outcome, PS_PER_NS, SimEngine, Source};
 
 use super::load::Loaded;
 use super::show::Summary;
@@ -44,13 +45,15 @@ impl<'a> WatchedSim<'a> {
         Ok(self.summary.into_inner().expect("the trial has run"))
     }
 
-    fn job(&self, scenario: &Scenario, trial: &Trial) -> Result<Job, EngineError> {
+    /// What the simulator is asked to do.
+    pub(super) fn job(&self, scenario: &Scenario, trial: &Trial) -> Result<Job, EngineError> {
         let mut job = self.engine.job(scenario, trial)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let usual = || weft_sim::threads(job.fabric.servers().count() as u64, cores);
         job.threads = self.args.threads.and_then(NonZeroU32::new).unwrap_or_else(usual);
         job.watch.trace_flow = self.args.trace.map(|target| target.flow);
         job.watch.capture = self.loaded.port;
+        self.check_threads(&job)?;
         match (job.watch.trace_flow, &job.source) {
             (Some(flow), Source::Flows(flows)) if flow as usize >= flows.len() => {
                 let flows = flows.len();
@@ -59,6 +62,33 @@ impl<'a> WatchedSim<'a> {
             _ => Ok(job),
         }
     }
+
+    /// Refuses threads for a network that is not cut into parts.
+    fn check_threads(&self, job: &Job) -> Result<(), EngineError> {
+        let why = match (&self.args.trace, &self.args.capture) {
+            (Some(_), _) => "--trace",
+            (None, Some(_)) => "--capture",
+            (None, None) => "the replay of a `mix` (--out)",
+        };
+        match self.args.threads {
+            Some(threads) if threads > 1 && job.stays_whole() => Err(EngineError::Refused(format!(
+                "--threads {threads} has no effect with {why}, for which one thread does all"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Refuses a fault that was to come after the last flow's end, which nobody could know before.
+fn check_faults(job: &Job, outcome: &Outcome) -> Result<(), EngineError> {
+    let Some(fault) = weft_sim::missed_fault(job, outcome) else { return Ok(()) };
+    let end = Nanos(outcome.end_ps / PS_PER_NS);
+    Err(EngineError::Refused(format!(
+        "the fault at {} of {} has no effect: the last flow has ended at {end}; choose an earlier `at`, or flows that last longer \
+         (nothing was written)",
+        fault.at,
+        fault.subject()
+    )))
 }
 
 impl Engine for WatchedSim<'_> {
@@ -95,6 +125,7 @@ impl Session for WatchedSession<'_> {
         let mut watcher = Watcher::new(progress, &job, trace, capture.take());
         let outcome = weft_sim::run(&job, &mut watcher);
         let outcome = watcher.check(outcome)?;
+        check_faults(&job, &outcome)?;
         watcher.say_pace(&outcome);
         let (trace, captured) = watcher.into_parts();
         let records = weft_sim::records(&job, &outcome);

@@ -167,6 +167,11 @@ impl ServicesSpec {
         self.service.values().flat_map(ServiceSpec::datagrams).collect()
     }
 
+    /// Whether any service sends by TCP.
+    pub fn sends_segments(&self) -> bool {
+        self.service.values().any(|service| service.flow_count() > 0)
+    }
+
     /// All storms, service after service.
     pub fn storms(&self) -> Vec<Storm> {
         self.service.values().filter_map(ServiceSpec::storm).collect()
@@ -291,6 +296,9 @@ impl ServiceSpec {
         self.servers.iter().try_for_each(|server| check_server(*server, n_servers))?;
         if let Some(limit) = &self.datagram_limit {
             limit.check()?;
+            if !matches!(self.role, ServiceRole::Flood(_) | ServiceRole::Storm(_)) {
+                return Err(WorkloadError::LimitWithoutDatagrams);
+            }
         }
         let last = match self.role {
             ServiceRole::LongFlows => return Ok(()),
@@ -359,6 +367,12 @@ impl BurstSpec {
         }
         if self.max_bytes < self.min_bytes {
             return Err(WorkloadError::BurstSizes { min: self.min_bytes, max: self.max_bytes });
+        }
+        if self.bursts == 1 && self.every.0 > 0 {
+            return Err(WorkloadError::OneBurst { setting: "every", none: "0 s" });
+        }
+        if self.bursts == 1 && self.more_flows > 0 {
+            return Err(WorkloadError::OneBurst { setting: "more_flows", none: "0" });
         }
         check_flows(self.flow_count())
     }

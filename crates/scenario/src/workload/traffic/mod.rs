@@ -153,6 +153,11 @@ impl BackgroundSpec {
         self.drawn_sizes().mean_bytes()
     }
 
+    /// The largest flow before any is cut.
+    pub fn largest_uncut(&self) -> Bytes {
+        Sizes::new(&self.sizes, self.size_divisor, None).most()
+    }
+
     fn check(&self) -> Result<(), WorkloadError> {
         check_percent("background.load_percent", self.load_percent)?;
         check_sizes(&self.sizes)?;
