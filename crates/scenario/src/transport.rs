@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Nanos};
 
-/// TCP and host settings. Some only one engine can follow, and each says so; where nothing follows one, [`crate::effect`] finds it.
+/// TCP and host settings. Some only one engine can follow, and each says so; where nothing follows one, it is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Transport {
