@@ -127,7 +127,7 @@ fn run_values(run: &Run<'_>) -> Value {
     }
 }
 
-/// How many flows of a scenario ended, and how fast they were.
+/// Numbers and completion times of the flows of a scenario that ended.
 fn scenario_headline(findings: &Findings) -> String {
     let of = |id: &str| {
         let found = findings.metrics.iter().find(|(name, _)| name.split('.').next() == Some(id));

@@ -123,12 +123,12 @@ fn listed(labels: &[String]) -> String {
     }
 }
 
-/// What a table of a plan says, but for what is off or not there.
+/// Keys and values of a table of a plan, without those that are off or absent.
 fn settings<T: Serialize>(table: &T) -> String {
     serde_json::to_value(table).map_or_else(|_| String::new(), |value| words(&value))
 }
 
-/// The same, with what is off and is on by default.
+/// Keys and values of a table of a plan, also those that are off although they are on by default.
 fn beside<T: Serialize>(table: &T, usual: &T) -> String {
     let (Ok(Value::Object(keys)), Ok(usual)) = (serde_json::to_value(table), serde_json::to_value(usual)) else {
         return String::new();

@@ -20,7 +20,7 @@ const NAMES: &str = "/run/netns";
 /// What hangs is ended after that: several times what the slowest executable takes, for machines that are slow and busy.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// How often a job is looked at.
+/// Pause between two looks at a running job.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether a test can be kept apart here. One without root makes no namespace.

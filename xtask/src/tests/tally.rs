@@ -18,7 +18,7 @@ pub(super) struct Ends {
     failed: u64,
     /// Those that failed, and executables that did not end well though none of their tests said so.
     culprits: Vec<String>,
-    /// How long each executable ran.
+    /// Running time of each executable.
     times: Vec<(Duration, String)>,
 }
 
@@ -42,7 +42,7 @@ impl Ends {
         &self.culprits
     }
 
-    /// How many passed and how many failed.
+    /// Numbers of tests that passed and that failed.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.passed, self.failed)

@@ -11,7 +11,7 @@ use weft_scenario::units::Nanos;
 use super::error::Problem;
 use super::{PlanSpec, SIM};
 
-/// What is known of settings, over all places where they stand.
+/// Effects of settings, gathered over all places where they stand.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     /// Settings that had no effect somewhere, with the first reason.

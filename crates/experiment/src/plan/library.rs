@@ -12,7 +12,7 @@ use super::{Plan, PlanError};
 /// Name and text of every embedded plan, in order of the names.
 static EMBEDDED: LazyLock<Vec<(&str, String)>> =
     LazyLock::new(|| inflated(include!(concat!(env!("OUT_DIR"), "/plans.rs"))));
-/// The same for the scenarios of `scenarios/`.
+/// Name and text of every embedded scenario, in order of the names.
 static EMBEDDED_SCENARIOS: LazyLock<Vec<(&str, String)>> =
     LazyLock::new(|| inflated(include!(concat!(env!("OUT_DIR"), "/scenarios.rs"))));
 /// The same for the fabric files of `fabrics/`.

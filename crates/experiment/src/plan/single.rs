@@ -47,7 +47,7 @@ pub struct SingleScenario {
     tables: Tables,
     origin: String,
     text: String,
-    /// The same as a document, with the workload under its name.
+    /// The scenario as a document, with the workload under its name.
     document: toml::Table,
 }
 

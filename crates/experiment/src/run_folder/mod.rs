@@ -131,7 +131,7 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// The same for a measurement or a log, without a manifest of a run.
+    /// Begins the folder of a measurement or a log, which has no manifest of a run.
     pub fn begin(last: PathBuf) -> Result<Self, FolderError> {
         let empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
         if last.symlink_metadata().is_ok() && !empty(&last) {

@@ -58,7 +58,7 @@ impl Case<'_> {
         links.map(|(_, link)| self.fabric.link(link).spec.rate).max().unwrap_or(BitsPerSec(0))
     }
 
-    /// Whether nothing of the workload goes by TCP.
+    /// True where no part of the workload goes by TCP.
     pub(super) fn sends_no_segments(&self) -> bool {
         match self.workload.1 {
             Workload::Services(spec) => !spec.sends_segments(),

@@ -18,7 +18,7 @@ use crate::transport::Transport;
 use crate::units::Nanos;
 use crate::workload::Workload;
 
-/// What makes records of a scenario.
+/// The engine that makes records of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runner {
     /// The simulator.
@@ -51,7 +51,7 @@ pub struct Case<'a> {
     pub time_limit: Nanos,
 }
 
-/// What became of a setting.
+/// Outcome of a setting in an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Its path, for instance `transport.output_limit`.

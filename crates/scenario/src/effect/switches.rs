@@ -120,7 +120,7 @@ impl Case<'_> {
     }
 }
 
-/// Whether the switches are linked without any circle.
+/// True where the links between switches form no circle.
 fn is_tree(fabric: &Fabric) -> bool {
     let is_switch = |node| fabric.node(node).role.is_switch();
     let links = fabric.links().iter().filter(|link| is_switch(link.a.node) && is_switch(link.b.node)).count();

@@ -32,7 +32,7 @@ pub struct PinnedFlow {
 }
 
 impl PinnedFlow {
-    /// The same flow, its start rounded down to a nanosecond.
+    /// The flow with its start rounded down to a nanosecond.
     pub fn spec(&self) -> FlowSpec {
         let bytes = u64::from(self.packets) * u64::from(PACKET_PAYLOAD_BYTES);
         FlowSpec { spine: Some(self.spine), ..FlowSpec::bulk(self.from, self.to, bytes, self.start_ps / 1_000) }

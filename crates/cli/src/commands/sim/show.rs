@@ -29,7 +29,7 @@ pub(super) struct Summary {
     retransmits: u64,
     timeouts: u64,
     fct: Vec<ClassSummary>,
-    /// Whether switches mark.
+    /// True where switches mark packets (ECN).
     #[serde(skip)]
     marks: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

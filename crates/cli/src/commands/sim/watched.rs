@@ -45,7 +45,7 @@ impl<'a> WatchedSim<'a> {
         Ok(self.summary.into_inner().expect("the trial has run"))
     }
 
-    /// What the simulator is asked to do.
+    /// The request to the simulator.
     pub(super) fn job(&self, scenario: &Scenario, trial: &Trial) -> Result<Job, EngineError> {
         let mut job = self.engine.job(scenario, trial)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -167,7 +167,7 @@ impl ServicesSpec {
         self.service.values().flat_map(ServiceSpec::datagrams).collect()
     }
 
-    /// Whether any service sends by TCP.
+    /// True where a service sends by TCP.
     pub fn sends_segments(&self) -> bool {
         self.service.values().any(|service| service.flow_count() > 0)
     }
