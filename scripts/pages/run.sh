@@ -33,7 +33,7 @@ for plan in vl2/failures vl2/cost-scale vl2/fig02-flow-sizes; do
   "$weft" run "$plan" --quick --out "$out/${plan#vl2/}" --quiet > /dev/null || [[ $? == 3 || $? == 5 ]]
 done
 "$weft" report "$out"/shuffle-1 "$out"/shuffle-2 > /dev/null
-"$weft" sim leaf-spine-small --workload web-search --load 60 --out "$out/scenario" --quiet > /dev/null
+"$weft" sim leaf-spine-small --workload web-search --load 60% --out "$out/scenario" --quiet > /dev/null
 "$weft" bench sim --rounds 1 --jobs r1w --out "$out/bench" --quiet > /dev/null 2>&1 || [[ $? == 3 ]]
 
 "$weft" run vl2/fig13-convergence --quick --engine sim --out "$out/convergence" --quiet > /dev/null || [[ $? == 3 || $? == 5 ]]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use weft_lab::CapturePorts;
-use weft_scenario::units::{BitsPerSec, Nanos};
+use weft_scenario::units::{BitsPerSec, Nanos, Percent};
 
 use super::{DirectoryChoice, OutputFlag, OverlayChoice, VtepArgs};
 
@@ -93,9 +93,9 @@ Examples:
     /// Make a link worse: it loses frames, carries less, is late
     #[command(after_help = "\
 Examples:
-  weft lab impair tor1 agg1 --loss 1             one frame in a hundred, each way; which ones is up to --seed
+  weft lab impair tor1 agg1 --loss 1%            one frame in a hundred, each way; which ones is up to --seed
   weft lab impair tor1 agg1 --rate 10Mbit/s      the slower link, with the same buffer
-  weft lab impair s1 tor1 --loss 30 --one-way    only what s1 sends
+  weft lab impair s1 tor1 --loss 30% --one-way   only what s1 sends
   weft lab impair tor1 agg1 --delay 5ms --jitter 1ms
   weft lab repair tor1 agg1
 
@@ -261,9 +261,9 @@ pub(crate) struct FaultArgs {
 /// How much worse a link becomes.
 #[derive(Args, Debug)]
 pub(crate) struct ImpairArgs {
-    /// Share of the frames that is lost, percent
+    /// Share of the frames that is lost, such as 1%
     #[arg(long, value_name = "PERCENT")]
-    pub(crate) loss: Option<f64>,
+    pub(crate) loss: Option<Percent>,
     /// The link's rate, such as 10Mbit/s
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<BitsPerSec>,
@@ -273,9 +273,9 @@ pub(crate) struct ImpairArgs {
     /// How much more or less than that, by chance
     #[arg(long, value_name = "TIME", requires = "delay")]
     pub(crate) jitter: Option<Nanos>,
-    /// Share of the frames that is not delayed and overtakes others, percent
+    /// Share of the frames that is not delayed and overtakes others, such as 5%
     #[arg(long, value_name = "PERCENT", requires = "delay")]
-    pub(crate) reorder: Option<f64>,
+    pub(crate) reorder: Option<Percent>,
     /// Decides which frames are lost [default: chance does, and `weft lab ps` says it]
     #[arg(long, value_name = "N", requires = "loss")]
     pub(crate) seed: Option<u64>,

@@ -27,6 +27,7 @@ use weft_experiment::comparison::Bar;
 use weft_experiment::run_folder::Shard;
 use weft_scenario::engine::{DirectoryStore, Overlay};
 
+use weft_scenario::units::Percent;
 pub(crate) use analyse::{AnalyseArgs, FormatChoice, GenerateArgs, RackArgs};
 pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand, PeerChoice};
 #[cfg(feature = "lab")]
@@ -152,7 +153,7 @@ shards stay. Exit codes are those of `weft run`.")]
 Examples:
   weft sim web-search-dctcp --out results/first                     a leaf-spine with DCTCP at 60 % load: rows, report, replay
   weft sim leaf-spine-small --workload permutation --bytes 10MB
-  weft sim leaf-spine-small --workload web-search --load 60 --duration 20s --out results/today
+  weft sim leaf-spine-small --workload web-search --load 60% --duration 20s --out results/today
   weft sim leaf-spine-small --workload shuffle --trace flow=17
   weft sim my-scenario.toml --seed 7 --capture leaf1:spine1 -w uplink.pcapng -o json")]
     Sim(Box<SimArgs>),
@@ -467,9 +468,9 @@ pub(crate) struct TrendArgs {
     /// What is held against each other
     #[arg(long, value_enum, default_value_t)]
     pub(crate) by: ByChoice,
-    /// Smaller changes are not marked, percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
-    pub(crate) least: f64,
+    /// Smaller changes are not marked
+    #[arg(long, value_name = "PERCENT", default_value = "1%")]
+    pub(crate) least: Percent,
     /// Only rows that are marked
     #[arg(long)]
     pub(crate) changes: bool,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use weft_scenario::units::{Bytes, Nanos};
+use weft_scenario::units::{Bytes, Nanos, Percent, named};
 
 use super::{OutputFlag, OverlayChoice};
 
@@ -54,8 +54,8 @@ pub(crate) struct TrafficArgs {
     /// Distance between sender and receiver (permutation) [default: half of the servers]
     #[arg(long, value_name = "N")]
     pub(crate) shift: Option<u32>,
-    /// Percent of what every server's link can carry (web-search, data-mining) [default: 50]
-    #[arg(long, value_name = "PERCENT")]
+    /// Share of what every server's link can carry, such as 80% (web-search, data-mining) [default: 50%]
+    #[arg(long, value_name = "PERCENT", value_parser = named::whole::<Percent, u32>)]
     pub(crate) load: Option<u32>,
     /// How long flows arrive (web-search, data-mining, query) [default: what a server's link needs for 100 MB: 80 ms at 10
     /// Gbit/s, 40 s at 20 Mbit/s]

@@ -21,8 +21,8 @@ const HEADINGS: [&str; 8] =
     ["measured", "metric", "group", "runs", "mean", "interval", "over the one before", "change"];
 
 pub(crate) fn trend(args: &TrendArgs) -> Result<ExitCode, Failure> {
-    if !(0.0..100.0).contains(&args.least) {
-        return Err(Failure::usage("--least is a share in percent, from 0 to below 100"));
+    if args.least.share() >= 1.0 {
+        return Err(Failure::usage("--least is a share below 100%"));
     }
     let by = match args.by {
         ByChoice::Build => By::Build,
@@ -30,7 +30,7 @@ pub(crate) fn trend(args: &TrendArgs) -> Result<ExitCode, Failure> {
         ByChoice::Folder => By::Folder,
     };
     let points = args.folders.iter().map(|folder| trend::read(folder)).collect::<Result<Vec<_>, _>>();
-    let mut rows = trend::rows(&points.map_err(Failure::failed)?, by, args.least / 100.0);
+    let mut rows = trend::rows(&points.map_err(Failure::failed)?, by, args.least.share());
     let count = |wanted: Change| rows.iter().filter(|row| row.change == Some(wanted)).count();
     let (worse, better, other) = (count(Change::Worse), count(Change::Better), count(Change::Other));
     let unknown = count(Change::Unknown) > 0;

@@ -181,8 +181,8 @@ fn what_does_not_fit_the_fabric_is_refused_with_the_place() {
         (sim(&[&island, "--workload", "shuffle"]), &["island.yaml:8", "`tor1` cannot be reached"]),
         (sim(&[&narrow, "--workload", "shuffle"]), &["int1:agg1", "MTU is 1500", "1540"]),
         (sim(&["leaf-spine-small", "--flows", &flows]), &["bad.flows", "line 2"]),
-        (sim(&["leaf-spine-small", "--workload", "web-search", "--load", "101"]), &["load_percent", "101"]),
-        (sim(&["leaf-spine-small", "--workload", "permutation", "--load", "10"]), &["--load", "--bytes"]),
+        (sim(&["leaf-spine-small", "--workload", "web-search", "--load", "101%"]), &["load_percent", "101"]),
+        (sim(&["leaf-spine-small", "--workload", "permutation", "--load", "10%"]), &["--load", "--bytes"]),
         (sim(&["leaf-spine-small", "--workload", "permutation", "--shift", "4"]), &["shift", "1 to 3"]),
         (sim(&["leaf-spine-small", "--workload", "permutation", "--trace", "flow=4"]), &["flow=4", "4 flows"]),
         (

@@ -97,10 +97,10 @@ fn links_and_switches_of_a_lab_fail_and_come_back_while_checks_follow() {
         (&["capture", "tor1:", "-w", "-"], "it is not NODE:INTERFACE"),
         (&["silence", "tor1", "tor2"], "no link between `tor1` and `tor2`"),
         (&["repair", "int1"], "nothing of int1 is broken in lab `live`; broken: nothing"),
-        (&["impair", "tor1", "agg1", "--loss", "101"], "a loss of 101 % cannot be; choose 0 to 100"),
+        (&["impair", "tor1", "agg1", "--loss", "101%"], "a loss of 101 % cannot be; choose 0 to 100"),
         (&["impair", "tor1", "agg1", "--rate", "0 bit/s"], "a rate of 0 bit/s cannot be"),
         (&["impair", "tor1", "agg1", "--rate", "fast"], "`fast` is not a rate; write for example `20 Mbit/s`"),
-        (&["impair", "tor1", "tor2", "--loss", "1"], "no link between `tor1` and `tor2`"),
+        (&["impair", "tor1", "tor2", "--loss", "1%"], "no link between `tor1` and `tor2`"),
         (&["impair", "tor1", "agg1"], "nothing would be worse; give a loss, a rate or a delay"),
         (&["fail", "int1", "--lab", "other"], "no lab called `other`"),
     ] {
@@ -109,7 +109,7 @@ fn links_and_switches_of_a_lab_fail_and_come_back_while_checks_follow() {
     }
     assert_passes(&[checks]);
     // Worse links are said to be so, beside what is broken, and are mended in the same way.
-    ok(&["lab", "impair", "tor1", "agg1", "--loss", "12.5", "--rate", "1Mbit/s", "--seed", "7", "--quiet"]);
+    ok(&["lab", "impair", "tor1", "agg1", "--loss", "12.5%", "--rate", "1Mbit/s", "--seed", "7", "--quiet"]);
     ok(&["lab", "silence", "tor1", "agg1", "--quiet"]);
     let (all, one) = (ok(&["lab", "ps"]), ok(&["lab", "ps", "live"]));
     assert!(all.contains("up, 1 broken, 2 impaired"), "{all}");
@@ -122,7 +122,7 @@ fn links_and_switches_of_a_lab_fail_and_come_back_while_checks_follow() {
     a_killed_impairment_is_written_down_or_was_none();
     // What is still broken goes with the lab.
     ok(&["lab", "silence", "int2", "--quiet"]);
-    ok(&["lab", "impair", "tor1", "agg1", "--loss", "10", "--quiet"]);
+    ok(&["lab", "impair", "tor1", "agg1", "--loss", "10%", "--quiet"]);
     ok(&["lab", "down", "live"]);
     assert_eq!(before, Machine::now());
 }
@@ -144,7 +144,7 @@ fn a_killed_impairment_is_written_down_or_was_none() {
     let mut left = 0;
     for ms in [1, 3, 6, 10, 15, 20, 25, 30, 40, 60] {
         let mut command = weft();
-        command.args(["lab", "impair", "tor1", "agg1", "--loss", "50", "--rate", "2Mbit/s", "--quiet"]);
+        command.args(["lab", "impair", "tor1", "agg1", "--loss", "50%", "--rate", "2Mbit/s", "--quiet"]);
         let mut child = command.stderr(Stdio::null()).spawn().expect("the binary starts");
         std::thread::sleep(Duration::from_millis(ms));
         let _ = child.kill();
@@ -179,7 +179,7 @@ fn a_lab_of_each_overlay_does_without_a_link_and_has_it_back() {
         assert_passes(&checks);
         // A worse link carries what programs at XDP do, and they have their places again afterwards.
         if ["rbridge", "vtep-tor-xdp"].contains(&overlay) {
-            ok(&["lab", "impair", a, b, "--loss", "0.001", "--quiet"]);
+            ok(&["lab", "impair", a, b, "--loss", "0.001%", "--quiet"]);
             assert_passes(&checks);
             ok(&["lab", "repair", a, b, "--quiet"]);
         }

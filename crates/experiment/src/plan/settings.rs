@@ -1,7 +1,7 @@
 //! A plan's values by their paths, for questions.
 
 use toml::de::{DeTable, DeValue};
-use weft_scenario::units::{BitsPerSec, Bytes, Nanos};
+use weft_scenario::units::{BitsPerSec, Bytes, Nanos, Percent};
 
 use crate::query::Value;
 
@@ -43,8 +43,11 @@ fn plain(text: &str) -> Value {
     whole.or_else(|_| text.parse().map(Value::Real)).unwrap_or_else(|_| Value::Text(text.to_owned()))
 }
 
-/// A rate, a size or a time in its smallest unit; any other text as it is.
+/// A rate, a size or a time in its smallest unit, a percentage as its number; any other text as it is.
 fn quantity(text: &str) -> Value {
+    if let Ok(Percent(percent)) = text.parse() {
+        return plain(&percent.to_string());
+    }
     let rate = text.parse().map(|rate: BitsPerSec| rate.0);
     let size = rate.or_else(|_| text.parse().map(|size: Bytes| size.0));
     let time = size.or_else(|_| text.parse().map(|time: Nanos| time.0));

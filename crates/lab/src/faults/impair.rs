@@ -13,7 +13,7 @@ use weft_scenario::engine::Overlay;
 use weft_scenario::id::{LinkId, NodeId};
 use weft_scenario::overlay::{Hook, TunnelEnd};
 use weft_scenario::topology::{Fabric, Role};
-use weft_scenario::units::{BitsPerSec, Nanos};
+use weft_scenario::units::{BitsPerSec, Nanos, named};
 use weft_testbed::impair::{self, Impair};
 
 use super::broken::{Port, between};
@@ -38,7 +38,7 @@ const FRAME_MIN_BYTES: u64 = 60 + LAYER1_BYTES;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Impairment {
     /// Share of the frames that is lost, percent.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "named::percent")]
     pub loss_percent: f64,
     /// Decides which frames are lost; `None`: chance does, and it is written down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub struct Impairment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Nanos>,
     /// Share of the frames that the delay leaves out, percent: they overtake others.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "named::percent")]
     pub reorder_percent: f64,
 }
 

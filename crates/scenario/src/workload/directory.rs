@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{WorkloadError, check_duration, check_server};
-use crate::units::Nanos;
+use crate::units::{Nanos, Percent, named};
 
 /// Most mappings that a directory is filled with before the load begins.
 pub const MAPPINGS_MAX: u32 = 4_000_000;
@@ -44,7 +44,8 @@ pub struct DirectorySpec {
     #[serde(default)]
     pub updates: Option<UpdateLoad>,
     /// Share of the datagrams to and from the servers that is lost, each direction by itself.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "named::number::<Percent, _, _>")]
+    #[schemars(with = "named::Number<Percent>")]
     pub loss_percent: u32,
     #[serde(default)]
     pub kill: Option<DirectoryKill>,

@@ -23,7 +23,7 @@ use super::mix::CONCURRENCY;
 use super::sizes::{Sizes, draw, segments};
 use super::{Servers, SizeDistribution, WorkloadError, check_duration, check_servers};
 use crate::random::{Purpose, Stream};
-use crate::units::Nanos;
+use crate::units::{Nanos, Percent, named};
 
 /// New flows of a phase begin within its first second.
 const PHASE_RAMP_NS: u64 = 1_000_000_000;
@@ -44,6 +44,8 @@ pub struct FlowLogSpec {
     /// With how many racks a server works during a phase.
     pub peer_racks: u32,
     /// Percent of the flows whose far end is outside; 20 makes the paper's 4 to 1.
+    #[serde(deserialize_with = "named::number::<Percent, _, _>")]
+    #[schemars(with = "named::Number<Percent>")]
     pub outside_percent: u32,
     /// A timetable for all racks in the place of phases.
     pub recurring: Option<RecurringSpec>,

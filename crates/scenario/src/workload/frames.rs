@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
-use crate::units::{BitsPerSec, Nanos};
+use crate::units::{BitsPerSec, Bytes, Nanos, Percent, named};
 
 /// Sizes of Ethernet frames with FCS, bytes.
 pub(super) const FRAME_LEAST: u32 = 64;
@@ -31,6 +31,8 @@ const SOCKETS_MOST: u32 = 16;
 #[serde(deny_unknown_fields)]
 pub struct FramesSpec {
     /// Sizes with FCS, bytes; everything is done with one before the next.
+    #[serde(deserialize_with = "named::numbers::<Bytes, _, _>")]
+    #[schemars(with = "Vec<named::Number<Bytes>>")]
     pub frame_bytes: Vec<u32>,
     /// Stations at the sending port, each with a stream to one at a receiving port.
     pub stations: u32,
@@ -48,7 +50,8 @@ pub struct FramesSpec {
     #[serde(default)]
     pub per_s: Vec<u32>,
     /// Rates in percent of a path's.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "named::numbers::<Percent, _, _>")]
+    #[schemars(with = "Vec<named::Number<Percent>>")]
     pub load_percent: Vec<u32>,
     /// What loads are percent of where links have no rate; otherwise the slowest link between two switches.
     #[serde(default)]
@@ -64,7 +67,8 @@ pub struct FramesSpec {
     pub trial: Option<Nanos>,
     /// Streams, of 100, that go to another VLAN; the others stay in the sender's, behind the same switch. Empty: all go to
     /// the same server.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "named::numbers::<Percent, _, _>")]
+    #[schemars(with = "Vec<named::Number<Percent>>")]
     pub crossing_percent: Vec<u32>,
     /// Runs for the CPU time of a frame, with the chain of switches ended behind each.
     #[serde(default)]
@@ -93,9 +97,12 @@ pub enum End {
 #[serde(deny_unknown_fields)]
 pub struct Search {
     /// What may be lost.
+    #[serde(deserialize_with = "named::number::<Percent, _, _>")]
+    #[schemars(with = "named::Number<Percent>")]
     pub loss_percent: u32,
     /// Rates in percent of the one found that are offered then.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "named::numbers::<Percent, _, _>")]
+    #[schemars(with = "Vec<named::Number<Percent>>")]
     pub offered_percent: Vec<u32>,
 }
 

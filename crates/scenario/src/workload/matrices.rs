@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::WorkloadError;
 use super::frames::range;
 use crate::random::{Purpose, Stream};
-use crate::units::{BitsPerSec, Nanos};
+use crate::units::{BitsPerSec, Nanos, Percent, named};
 
 /// A day of matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -25,8 +25,12 @@ pub struct MatricesSpec {
     /// Most racks of a job; a job has at least 2.
     pub job_racks: u32,
     /// Least load of an interval's busiest ToR, percent of its servers' rate.
+    #[serde(deserialize_with = "named::number::<Percent, _, _>")]
+    #[schemars(with = "named::Number<Percent>")]
     pub least_load_percent: u32,
     /// Most load of the same.
+    #[serde(deserialize_with = "named::number::<Percent, _, _>")]
+    #[schemars(with = "named::Number<Percent>")]
     pub most_load_percent: u32,
 }
 

@@ -39,7 +39,7 @@ pub use sizes::{SizeDistribution, SizeTable, SizeTableError};
 pub use traffic::{BackgroundSpec, QueryRate, QuerySpec, TrafficSpec};
 
 use crate::random::{Purpose, Stream};
-use crate::units::{BitsPerSec, Bytes, Nanos};
+use crate::units::{BitsPerSec, Bytes, Nanos, named};
 
 /// What the servers of a fabric do during a run. Servers are numbered as in [`crate::topology::Fabric::servers`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -123,8 +123,12 @@ pub struct FlowSpec {
     /// Number of the receiving server.
     pub to: u32,
     /// Payload to send; 0: as much as it can until the workload's duration is over.
+    #[serde(deserialize_with = "named::number::<Bytes, _, _>")]
+    #[schemars(with = "named::Number<Bytes>")]
     pub bytes: u64,
     /// When it starts, from the start of the run.
+    #[serde(deserialize_with = "named::number::<Nanos, _, _>")]
+    #[schemars(with = "named::Number<Nanos>")]
     pub start_ns: u64,
     /// What kind of traffic it is part of.
     #[serde(default)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::WorkloadError;
 use super::frames::range;
 use super::matrices::MatricesSpec;
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos, Share, named};
 
 /// One question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -90,10 +90,13 @@ pub struct LinkUseSpec {
     /// How many of the network's Intermediates there are; all without it. Fewer oversubscribe the core.
     pub intermediates: Option<u32>,
     /// Bytes of a flow where VLB places whole flows; the paper's chunk is 100 MB.
-    #[serde(default = "chunk")]
+    #[serde(default = "chunk", deserialize_with = "named::number::<Bytes, _, _>")]
+    #[schemars(with = "named::Number<Bytes>")]
     pub flow_bytes: u64,
     /// The most that the most loaded link may be used, times its rate: a matrix that no routing carries within it is
     /// refused. Without it nothing is.
+    #[serde(default, deserialize_with = "named::share")]
+    #[schemars(with = "Option<Share>")]
     pub most_use: Option<f64>,
 }
 

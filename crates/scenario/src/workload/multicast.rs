@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
 use super::frames::{FRAME_LEAST, FRAME_MOST, Runs, check_distinct, check_time, range};
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos, named};
 
 /// Most receivers of a stream.
 const RECEIVERS_MOST: u32 = 1024;
@@ -27,6 +27,8 @@ pub struct MulticastSpec {
     #[serde(default)]
     pub copies: Copies,
     /// Size with FCS, bytes.
+    #[serde(deserialize_with = "named::number::<Bytes, _, _>")]
+    #[schemars(with = "named::Number<Bytes>")]
     pub frame_bytes: u32,
     /// Frames of all streams together per second; with copies by the ingress so many to each receiver.
     pub per_s: u32,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
 use super::frames::{FRAME_LEAST, FRAME_MOST, Runs, check_distinct, range};
+use crate::units::{Bytes, named};
 
 /// VNIs have 24 bits, but a machine has not the memory for a device of each.
 const SEGMENTS_MOST: u32 = 5_000;
@@ -47,6 +48,8 @@ pub struct SegmentsSpec {
     /// How many, one step after another.
     pub segments: Vec<u32>,
     /// Size of frames with FCS.
+    #[serde(deserialize_with = "named::number::<Bytes, _, _>")]
+    #[schemars(with = "named::Number<Bytes>")]
     pub frame_bytes: u32,
     /// Runs for rate, loss and latency.
     pub cost: Runs,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mix::FLOW_SIZES;
 use crate::random::Stream;
-use crate::units::Bytes;
+use crate::units::{Bytes, Share};
 
 /// A distribution of flow sizes (payload).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -115,10 +115,10 @@ pub(super) type Row = (u64, u64);
 /// with 0 says that all sizes are above it, else the smallest is one byte.
 ///
 /// ```toml
-/// sizes = { table = [["1 kB", 0.5], ["1 MB", 1.0]] }
+/// sizes = { table = [["1 kB", 0.5], ["1 MB", 1.0]] }       # or "50%", "100%"
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(try_from = "Vec<(Bytes, f64)>", into = "Vec<(Bytes, f64)>")]
+#[serde(try_from = "Vec<(Bytes, Share)>", into = "Vec<(Bytes, f64)>")]
 pub struct SizeTable(Vec<Row>);
 
 /// Probabilities are kept in parts of this many.
@@ -182,11 +182,11 @@ impl SizeTable {
     }
 }
 
-impl TryFrom<Vec<(Bytes, f64)>> for SizeTable {
+impl TryFrom<Vec<(Bytes, Share)>> for SizeTable {
     type Error = SizeTableError;
 
-    fn try_from(rows: Vec<(Bytes, f64)>) -> Result<Self, SizeTableError> {
-        Self::new(&rows)
+    fn try_from(rows: Vec<(Bytes, Share)>) -> Result<Self, SizeTableError> {
+        Self::new(&rows.into_iter().map(|(bytes, Share(flows))| (bytes, flows)).collect::<Vec<_>>())
     }
 }
 

@@ -151,6 +151,18 @@ fn plans_write_workloads_with_units_and_no_unknown_keys() {
     let text = "kind = \"flows\"\n[[flows]]\nfrom = 0\nto = 1\nbytes = 9\nstart_ns = 0\nclass = \"query\"\nrequest = 5\n\
                 [[flows]]\nfrom = 1\nto = 0\nbytes = 8\nstart_ns = 3";
     assert_eq!(read(text), Ok(Workload::Flows { flows: vec![answer, FlowSpec::bulk(1, 0, 8, 3)] }));
+    let with_units = text.replace("bytes = 9", "bytes = \"9 B\"").replace("start_ns = 3", "start_ns = \"3 ns\"");
+    assert_eq!(read(&with_units), read(text));
+    let load = |load: &str| {
+        let background =
+            format!("{{ sizes = {{ table = [[\"1 kB\", \"50%\"], [\"1 MB\", 1.0]] }}, load_percent = {load} }}");
+        let query = format!("{{ fan_in = 2, response = \"1 kB\", rate = {{ load-percent = {load} }} }}");
+        read(&format!("kind = \"traffic\"\nduration = \"1 s\"\nbackground = {background}\nquery = {query}"))
+    };
+    assert!(load("80").is_ok());
+    assert_eq!(load("\"80%\""), load("80"));
+    assert!(load("0.8").unwrap_err().contains("a percentage, `0.8%`, or a share, `80%`"), "{:?}", load("0.8"));
+    assert!(load("\"80\"").unwrap_err().contains("a percentage, `80%`, or a share, `8000%`"));
     for (text, message) in [
         ("kind = \"shuffle\"\nbytes_per_flow = \"1 kB\"\nshift = 1", "unknown field `shift`"),
         (

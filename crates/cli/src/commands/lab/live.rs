@@ -35,12 +35,12 @@ pub(super) fn fail(
 pub(super) fn impair(ends: &[String], how: &ImpairArgs, common: LiveArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let [a, b] = ends else { return Err(Failure::usage("name the two ends of a link")) };
     let by = Impairment {
-        loss_percent: how.loss.unwrap_or_default(),
+        loss_percent: how.loss.unwrap_or_default().0,
         seed: how.seed,
         rate: how.rate,
         delay: how.delay,
         jitter: how.jitter,
-        reorder_percent: how.reorder.unwrap_or_default(),
+        reorder_percent: how.reorder.unwrap_or_default().0,
     };
     change(common, quiet, |lab, progress| weft_lab::impair(lab, [a, b], &by, how.one_way, progress))
 }

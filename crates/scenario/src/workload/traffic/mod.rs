@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use self::generate::{Background, Queries};
 use super::sizes::Sizes;
 use super::{FlowSpec, GOODPUT_OF_LINE_RATE, Servers, SizeDistribution, WorkloadError, check_duration, check_flows};
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, Percent, named};
 
 /// Background flows, queries or both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -35,6 +35,8 @@ pub struct BackgroundSpec {
     /// Sizes of the flows.
     pub sizes: SizeDistribution,
     /// What a server sends on average, in percent of what its link can carry (1 to 100; see [`crate::workload::traffic`]).
+    #[serde(deserialize_with = "named::number::<Percent, _, _>")]
+    #[schemars(with = "named::Number<Percent>")]
     pub load_percent: u32,
     /// Longer flows are cut to this; the load stays the same, because more of them arrive.
     #[serde(default)]
@@ -68,13 +70,15 @@ pub struct QuerySpec {
     pub jitter: Nanos,
 }
 
-/// How often a client asks: `{ interval = "10 ms" }` or `{ load-percent = 5 }`.
+/// How often a client asks: `{ interval = "10 ms" }` or `{ load-percent = 5 }`, also `"5%"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueryRate {
     /// Mean time between two queries of one client.
     Interval(Nanos),
     /// What a client receives on average, in percent of what its link can carry (see [`crate::workload::traffic`]).
+    #[serde(deserialize_with = "named::number::<Percent, _, _>")]
+    #[schemars(with = "named::Number<Percent>")]
     LoadPercent(u32),
 }
 
