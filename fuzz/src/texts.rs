@@ -3,7 +3,7 @@
 use weft_experiment::plan::Plan;
 use weft_node::rbridge::parse_keys;
 use weft_node::{DaemonKind, judge_settings};
-use weft_scenario::topology::{from_yaml, to_yaml};
+use weft_scenario::topology::{check_yaml, from_yaml, to_yaml};
 
 use crate::seeds::Seed;
 
@@ -18,7 +18,7 @@ const DAEMONS: [DaemonKind; 6] = [
 /// The shortest word that may be a secret.
 const SECRET_MIN: usize = 16;
 
-/// Any bytes as a fabric's YAML: refused on one line with its place, or the fabric comes back.
+/// Any bytes as a fabric's YAML: refused on one line with its place, of which a check says as much and more; or the fabric comes back.
 ///
 /// # Panics
 /// When an invariant of the format is broken.
@@ -31,7 +31,11 @@ pub fn fabric_yaml(bytes: &[u8]) {
             let read = from_yaml(&again, NAME);
             assert!(read.as_ref() == Ok(&fabric), "written and read again: {:?}\n{again}", read.err());
         }
-        Err(error) => refused(text, NAME, &error.to_string()),
+        Err(error) => {
+            let all = check_yaml(text, NAME).expect_err("what is refused has a mistake");
+            assert!(all.contains(&error), "{error} is not among {all:?}");
+            all.iter().for_each(|mistake| refused(text, NAME, &mistake.to_string()));
+        }
     }
 }
 

@@ -5,18 +5,20 @@
 //! written down before it was made; everything else because it is in a folder that only labs use ([`crate::folder`]).
 //! What bears weft's name without that is left alone, and said so.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use rustix::mount::{UnmountFlags, unmount};
 use weft_datapath::bpffs;
+use weft_scenario::name::{dotted, undotted};
 
 use crate::error::LabError;
 use crate::folder::Folder;
 use crate::home::{
-    self, BPF_DIR, GROUPS_DIR, LABS_DIR, PREFIX, STORES_DIR, check_lab_name, folders_are_ours, lab_names, lock,
-    record_file,
+    self, BPF_DIR, GROUPS_DIR, LABS_DIR, PREFIX, STORES_DIR, check_lab_name, folders_are_ours, frr_path_space,
+    lab_names, lock, record_file,
 };
 use crate::netns::{self, Found};
 use crate::owner::Owner;
@@ -104,14 +106,15 @@ fn remove_lab(lab: &str, state: Option<&LabState>, removed: &mut Removed) -> Res
     process::kill_all(&processes);
     netns::delete(&names(&ours))?;
     for (name, found) in frr::run_dirs()? {
-        if found == Some(owner.clone()) || (found.is_none() && planned.contains(&name)) {
+        let is_planned = planned.iter().any(|namespace| frr_path_space(namespace) == name);
+        if found == Some(owner.clone()) || (found.is_none() && is_planned) {
             frr::remove_run_dir(&name)?;
         }
     }
     // A folder that is not root's own has nothing of a lab in it: no lab uses such a one.
-    for parent in [BPF_DIR, STORES_DIR] {
+    for (parent, name) in [(BPF_DIR, undotted(lab)), (STORES_DIR, Cow::Borrowed(lab))] {
         match Folder::open(Path::new(parent)) {
-            Ok(Some(folder)) => drop(remove_tree(&folder, lab)?),
+            Ok(Some(folder)) => drop(remove_tree(&folder, &name)?),
             Ok(None) => {}
             Err(unsafe_folder) => note(&mut removed.left, unsafe_folder.to_string()),
         }
@@ -131,7 +134,7 @@ pub(crate) fn remove_nodes(lab: &str, namespaces: &[String]) -> Result<(), LabEr
     process::kill_all(&process::in_namespaces(&inodes(&ours)));
     netns::delete(&names(&ours))?;
     for (name, found) in frr::run_dirs()? {
-        if found == Some(owner.clone()) && namespaces.contains(&name) {
+        if found == Some(owner.clone()) && namespaces.iter().any(|namespace| frr_path_space(namespace) == name) {
             frr::remove_run_dir(&name)?;
         }
     }
@@ -160,7 +163,7 @@ fn note(left: &mut Vec<String>, what: String) {
 fn remove_strays(prefix: &str, removed: &mut Removed) -> Result<(), LabError> {
     let beginning = format!("{PREFIX}{prefix}");
     stray_namespaces(prefix, &beginning, removed)?;
-    for (name, owner) in frr::run_dirs()?.into_iter().filter(|(name, _)| name.starts_with(&beginning)) {
+    for (name, owner) in frr::run_dirs()?.into_iter().filter(|(name, _)| name.starts_with(&*undotted(&beginning))) {
         match owner {
             Some(owner) if is_stray(&owner, prefix) => {
                 frr::remove_run_dir(&name)?;
@@ -231,8 +234,11 @@ pub(crate) fn count_strays() -> usize {
 
 fn stray_folders(parent: &Folder, prefix: &str, removed: &mut Removed) -> Result<(), LabError> {
     let path = |name: &str| parent.path().join(name).display().to_string();
-    for name in parent.directories().into_iter().filter(|name| name.starts_with(prefix)) {
-        if !lab_names().contains(&name) && check_lab_name(&name).is_ok() && remove_tree(parent, &name)? {
+    // On the BPF file system names of labs have no dots.
+    let lab_of = |name: &str| if parent.path() == Path::new(BPF_DIR) { dotted(name) } else { name.to_owned() };
+    for (name, lab) in parent.directories().into_iter().map(|name| (name.clone(), lab_of(&name))) {
+        let is_free = lab.starts_with(prefix) && !lab_names().contains(&lab) && check_lab_name(&lab).is_ok();
+        if is_free && remove_tree(parent, &name)? {
             removed.strays.push(path(&name));
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use weft_scenario::engine::{Engine, EngineError, Progress, Scenario, Session, Trial};
 use weft_scenario::id::NodeId;
+use weft_scenario::name::NAME_MAX;
 use weft_scenario::record::{EventRow, Records};
 use weft_scenario::topology::Fabric;
 use weft_scenario::workload::services::ServicesSpec;
@@ -49,7 +50,12 @@ impl LabEngine {
     fn free_name(&self, scenario: &Scenario) -> String {
         let base = self.options.name.clone().unwrap_or_else(|| scenario.fabric.name().to_owned());
         let taken = crate::home::lab_names();
-        let candidates = (1u32..).map(|number| if number == 1 { base.clone() } else { format!("{base}-{number}") });
+        let numbered = |number: u32| {
+            let number = format!("-{number}");
+            let room = base.get(..NAME_MAX - number.len()).unwrap_or(&base);
+            format!("{room}{number}")
+        };
+        let candidates = (1u32..).map(|number| if number == 1 { base.clone() } else { numbered(number) });
         candidates.into_iter().find(|name| !taken.contains(name)).unwrap_or(base)
     }
 }

@@ -35,7 +35,7 @@ pub enum LabError {
     #[error("interrupted; everything the lab made has been removed")]
     Interrupted,
     /// A lab's name cannot become part of a namespace's name.
-    #[error("lab name `{0}` is not usable: at most {max} letters, digits, `-`, `_`, `.`, starting with a letter", max = crate::home::LAB_NAME_MAX)]
+    #[error("lab name `{0}` is not usable: {rule}", rule = weft_scenario::name::RULE)]
     BadLabName(String),
     /// The name is taken.
     #[error("a lab called `{0}` is already up; take it down first (weft lab down {0}) or give this one another --name")]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
+use weft_scenario::name;
 
 use crate::error::LabError;
 use crate::folder::Folder;
@@ -27,14 +28,10 @@ pub const FRR_DIR: &str = "/var/run/frr";
 pub const STORES_DIR: &str = "/var/lib/weft/labs";
 /// What every namespace of every lab begins with.
 pub const PREFIX: &str = "weft-";
-/// The longest name of a lab: with a node's name it must fit the path of a Unix socket.
-pub const LAB_NAME_MAX: usize = 32;
 
-/// Refuses names that cannot be part of a path or a namespace's name.
-pub fn check_lab_name(name: &str) -> Result<(), LabError> {
-    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
-    let starts_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
-    if plain && starts_well && name.len() <= LAB_NAME_MAX { Ok(()) } else { Err(LabError::BadLabName(name.to_owned())) }
+/// Refuses what breaks the rule of names.
+pub fn check_lab_name(lab: &str) -> Result<(), LabError> {
+    if name::is_usable(lab) { Ok(()) } else { Err(LabError::BadLabName(lab.to_owned())) }
 }
 
 /// Name of a node's namespace: `weft-<lab>-<node>`.
@@ -67,14 +64,24 @@ pub fn store_dir(lab: &str) -> PathBuf {
     Path::new(STORES_DIR).join(lab)
 }
 
-/// Directory of a lab's pins on weft's bpffs.
+/// Directory of a lab's pins on weft's bpffs, which has no dots in names.
 pub fn pin_dir(lab: &str) -> PathBuf {
-    Path::new(BPF_DIR).join(lab)
+    Path::new(BPF_DIR).join(&*name::undotted(lab))
+}
+
+/// Directory of a node's pins in [`pin_dir`].
+pub fn node_pin_dir(lab: &str, node: &str) -> PathBuf {
+    pin_dir(lab).join(&*name::undotted(node))
+}
+
+/// A node's path space, as FRR's daemons and `vtysh` take it behind `-N`: its namespace, without dots.
+pub fn frr_path_space(namespace: &str) -> String {
+    name::undotted(namespace).into_owned()
 }
 
 /// Run directory of a switch's FRR daemons.
 pub fn frr_dir(namespace: &str) -> PathBuf {
-    Path::new(FRR_DIR).join(namespace)
+    Path::new(FRR_DIR).join(frr_path_space(namespace))
 }
 
 /// Processes of a lab that run outside of its namespaces.
@@ -206,7 +213,7 @@ mod tests {
 
     #[test]
     fn names_that_would_leave_the_directory_are_refused() {
-        for bad in ["", "..", "a/b", "1lab", "-x", "a b", "abcdefghijabcdefghijabcdefghijabc", "ä"] {
+        for bad in ["", "..", "a/b", "1lab", "-x", "a b", "a.", "abcdefghijabcdefghijabcdefghijabc", "ä"] {
             assert!(check_lab_name(bad).is_err(), "{bad}");
         }
         for good in ["a", "vl2-testbed", "t123", "x_1.y"] {
@@ -216,8 +223,7 @@ mod tests {
 
     #[test]
     fn the_longest_socket_path_fits() {
-        let lab = "l".repeat(LAB_NAME_MAX);
-        let node = "n".repeat(weft_scenario::topology::NODE_NAME_MAX);
+        let [lab, node] = ["l", "n"].map(|letter| letter.repeat(name::NAME_MAX));
         let frr = frr_dir(&namespace_name(&lab, &node)).join("zserv.api");
         let own = socket_dir(&lab).join(format!("{node}.status"));
         for path in [frr, own] {

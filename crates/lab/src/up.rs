@@ -13,7 +13,7 @@ use crate::batch::{self, Program};
 use crate::error::LabError;
 use crate::folder::Folder;
 use crate::home::{
-    LABS_DIR, check_lab_name, frr_dir, lab_names, lock, log_dir, make_dir, namespace_path, pin_dir, socket_dir,
+    LABS_DIR, check_lab_name, frr_dir, lab_names, lock, log_dir, make_dir, namespace_path, node_pin_dir, socket_dir,
 };
 use crate::netns;
 use crate::options::LabOptions;
@@ -404,6 +404,6 @@ impl Lab {
 
     /// Directory of the lab's pins of one node.
     pub fn pins(&self, node: &str) -> std::path::PathBuf {
-        pin_dir(&self.state.lab).join(node)
+        node_pin_dir(&self.state.lab, node)
     }
 }

@@ -97,7 +97,7 @@ fn wait_until_heard(lab: &Lab, place: Place, when: &str) {
 
 /// What is kept of a lab's faults.
 fn pins(lab: &str) -> Vec<String> {
-    home::names_in(&Path::new(home::BPF_DIR).join(lab).join("faults"))
+    home::names_in(&Path::new(home::BPF_DIR).join(lab).join("+faults"))
 }
 
 /// One place is silent, and whoever changes this one or the other is killed at its first call of each kind, and at its last three, which

@@ -2,7 +2,8 @@
 //!
 //! Pure data and pure functions: no IO, no clock, no randomness except from a seed.
 //!
-//! * [`units`], [`id`]: rates, sizes, times and identifiers as types
+//! * [`units`], [`id`]: rates, sizes, times, percentages and identifiers as types
+//! * [`name`]: how fabrics, labs, nodes and interfaces may be called
 //! * [`topology`]: a [`topology::Fabric`] of nodes and links, and the rules of a valid one
 //! * [`addressing`]: AAs, LAs, anycast groups and link addresses derived from a fabric
 //! * [`routing`]: equal-cost shortest paths between switches
@@ -24,6 +25,7 @@ pub mod fault;
 pub mod id;
 pub mod judge;
 pub mod machine;
+pub mod name;
 pub mod overlay;
 pub mod random;
 pub mod record;

@@ -133,7 +133,7 @@ fn both_ends() -> String {
         let ask = |words: &[&str]| ok(&[&["lab", "exec", node, "--"], words, &["dev", interface]].concat());
         [ask(&["tc", "qdisc", "show"]), ask(&["tc", "class", "show"]), ask(&["ip", "link", "show"])].concat()
     };
-    let pins = std::fs::read_dir("/run/weft/lab-bpf/live/faults").into_iter().flatten().flatten();
+    let pins = std::fs::read_dir("/run/weft/lab-bpf/live/+faults").into_iter().flatten().flatten();
     let pins: Vec<_> = pins.map(|pin| pin.file_name()).collect();
     format!("{}{}{pins:?}", said("tor1", "agg1"), said("agg1", "tor1"))
 }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_scenario::id::{LinkId, NodeId};
-use weft_scenario::topology::{Fabric, Link, NODE_NAME_MAX, Node, Port, RATE_MAX, Role};
+use weft_scenario::name::NAME_MAX;
+use weft_scenario::topology::{Fabric, Link, Node, Port, RATE_MAX, Role};
 use weft_scenario::units::BitsPerSec;
 
 /// Most nodes that are drawn.
@@ -156,7 +157,7 @@ fn word(role: Role) -> &'static str {
 /// Names of nodes have an end.
 fn name(of: &str, what: &str, number: usize) -> String {
     let name = format!("{of}-{what}");
-    if name.len() <= NODE_NAME_MAX { name } else { format!("{what}-{number}") }
+    if name.len() <= NAME_MAX { name } else { format!("{what}-{number}") }
 }
 
 /// The number of the pod of each node that is in one, from 1.

@@ -20,7 +20,7 @@ use weft_scenario::topology::Fabric;
 use crate::batch::{self, Program};
 use crate::daemons::Launcher;
 use crate::error::LabError;
-use crate::home::{self, namespace_path};
+use crate::home::{self, frr_path_space, namespace_path};
 use crate::options::LabOptions;
 use crate::owner::Owner;
 use crate::plan::{LabPlan, NodePlan};
@@ -229,7 +229,7 @@ fn tell_ospfd(changed: &Changed<'_>) -> Result<(), LabError> {
         return Ok(());
     }
     let mut command = Command::new("vtysh");
-    command.args(["-N", &changed.plan.namespace, "-d", "ospfd", "-c", "configure terminal"]);
+    command.args(["-N", &frr_path_space(&changed.plan.namespace), "-d", "ospfd", "-c", "configure terminal"]);
     command.args(changed.ospfd.iter().flat_map(|line| ["-c", line]));
     let failed = |reason: String| LabError::Batch {
         node: changed.plan.name.clone(),

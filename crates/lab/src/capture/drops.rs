@@ -19,7 +19,7 @@ use weft_scenario::topology::Fabric;
 
 use super::ports::Port;
 use crate::faults::dropped_on_purpose;
-use crate::home::{namespace_path, pin_dir};
+use crate::home::{namespace_path, node_pin_dir};
 use crate::netns;
 use crate::state::LabState;
 use crate::traffic::QdiscReader;
@@ -43,7 +43,7 @@ pub(super) fn now(state: &LabState, fabric: &Fabric, ports: &[Port]) -> Vec<Drop
             let at = format!("{name}:{}", port.interface);
             all[*place].extend(on_purpose.into_iter().map(|(reason, count)| (format!("{reason} at {at}"), count)));
         }
-        for (number, reason, count) in data_path(&pin_dir(&state.lab).join(name)) {
+        for (number, reason, count) in data_path(&node_pin_dir(&state.lab, name)) {
             for (place, port) in &of_node {
                 let own = port.link.and_then(|link| port_number(fabric, node, link));
                 let at = match number {

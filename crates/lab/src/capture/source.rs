@@ -15,7 +15,7 @@ use weft_scenario::topology::Fabric;
 use super::ports::{Port, peer_of};
 use super::socket::{self, Counts, Frame, PacketSocket};
 use crate::error::LabError;
-use crate::home::{namespace_path, pin_dir};
+use crate::home::{namespace_path, node_pin_dir};
 use crate::netns;
 use crate::state::LabState;
 use crate::sys;
@@ -147,7 +147,7 @@ fn rbridge_link(state: &LabState, fabric: &Fabric, port: &Port) -> Option<RBridg
     }
     let end = |node: NodeId, link: LinkId| {
         let name = fabric.node(node).name.clone();
-        TrunkEnd { pins: pin_dir(&state.lab).join(&name), mac: port_mac(fabric, link, node), node: name }
+        TrunkEnd { pins: node_pin_dir(&state.lab, &name), mac: port_mac(fabric, link, node), node: name }
     };
     Some(RBridgeLink::Trunk([end(port.node, port.link?), end(far, port.link?)]))
 }

@@ -24,8 +24,8 @@ pub use impair::{Impaired, Impairment};
 pub(crate) use live::links_of;
 pub use live::{Change, fail, impair, repair};
 
-/// Folder of a lab's pins for all of this.
-const PINS: &str = "faults";
+/// Folder of a lab's pins for all of this; no node can be called so.
+const PINS: &str = "+faults";
 
 /// How long after a repair the kernel's routes are watched.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(60);

@@ -23,7 +23,7 @@ use weft_scenario::units::Nanos;
 
 use crate::error::LabError;
 use crate::folder::{Folder, open_directory};
-use crate::home::{FRR_DIR, PREFIX, frr_dir, log_dir, namespace_path};
+use crate::home::{FRR_DIR, PREFIX, frr_dir, frr_path_space, log_dir, namespace_path};
 use crate::owner::Owner;
 use crate::plan::NodePlan;
 use crate::process::{Daemon, ProcessId};
@@ -208,7 +208,7 @@ fn spawn(lab: &str, plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, 
     let program = daemon_path(daemon).ok_or_else(missing_frr)?;
     let mut command = Command::new(program);
     command
-        .args(["-N", &plan.namespace, "-f"])
+        .args(["-N", &frr_path_space(&plan.namespace), "-f"])
         .arg(directory.join(format!("{daemon}.conf")))
         .arg("-i")
         .arg(directory.join(format!("{daemon}.pid")))
@@ -223,11 +223,12 @@ fn spawn(lab: &str, plan: &NodePlan, daemon: &'static str) -> Result<ProcessId, 
 fn write_config(owner: &Owner, plan: &NodePlan, config: &FrrConfig, frr: (u32, u32)) -> Result<(), LabError> {
     let taken = || run_dir_exists(&plan.namespace);
     let parent = Folder::open_of(Path::new(FRR_DIR), frr.0)?.ok_or_else(taken)?;
-    if !parent.make_child(&plan.namespace, Mode::from_raw_mode(0o755))? {
+    let name = frr_path_space(&plan.namespace);
+    if !parent.make_child(&name, Mode::from_raw_mode(0o755))? {
         return Err(taken());
     }
     // FRR's user may put another in its place: from here on it is this folder, whatever stands under its name.
-    let folder = parent.child_of(plan.namespace.as_ref(), 0)?.ok_or_else(taken)?;
+    let folder = parent.child_of(name.as_ref(), 0)?.ok_or_else(taken)?;
     folder.write_new(OWNER_FILE, &owner.to_string())?;
     for (daemon, text) in config.daemons() {
         own(&folder.write_new(&format!("{daemon}.conf"), text)?, frr)?;

@@ -41,7 +41,7 @@ pub(super) fn servers(lab: &Lab) -> Vec<SocketAddrV4> {
 
 /// File of the secret that all keys are derived from.
 fn secret_file(lab: &Lab) -> PathBuf {
-    socket_dir(&lab.state.lab).join("directory.key")
+    socket_dir(&lab.state.lab).join("directory.secret")
 }
 
 /// Unix socket of a directory server.

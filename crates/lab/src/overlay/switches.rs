@@ -7,11 +7,12 @@ use weft_datapath::bpffs;
 use weft_datapath::switch::{SwitchConfig, SwitchDatapath, SwitchMaps, Tier};
 use weft_node::switch::{self, SwitchStatus};
 use weft_scenario::id::NodeId;
+use weft_scenario::name::undotted;
 use weft_scenario::topology::Role;
 
 use crate::error::LabError;
 use crate::folder::Folder;
-use crate::home::{BPF_DIR, lock, namespace_path, pin_dir};
+use crate::home::{BPF_DIR, lock, namespace_path, node_pin_dir, pin_dir};
 use crate::netns;
 use crate::plan::NodePlan;
 use crate::removal::remove_tree;
@@ -71,7 +72,7 @@ pub fn switch_status(lab: &str, node: &str) -> Result<SwitchStatus, LabError> {
     let state = crate::verbs::ps(lab)?;
     let role = state.node(node)?.role;
     let tier = if role == Role::Intermediate { switch::Tier::Intermediate } else { switch::Tier::Tor };
-    let maps = SwitchMaps::open_pinned(pin_dir(lab).join(node));
+    let maps = SwitchMaps::open_pinned(node_pin_dir(lab, node));
     let read = maps.and_then(|maps| Ok((maps.own_las()?, maps.counters()?)));
     let (own_las, counters) = read.map_err(|error| datapath_error(node, &error))?;
     let datapath = counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
@@ -95,7 +96,7 @@ pub(crate) fn make_pin_dir(lab: &str, name: &str) -> Result<PathBuf, LabError> {
 /// Removes the pins of a node that is gone.
 pub(crate) fn remove_pins(lab: &str, node: &str) -> Result<(), LabError> {
     match Folder::open(&pin_dir(lab))? {
-        Some(folder) => remove_tree(&folder, node).map(drop),
+        Some(folder) => remove_tree(&folder, &undotted(node)).map(drop),
         None => Ok(()),
     }
 }

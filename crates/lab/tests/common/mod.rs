@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use weft_lab::{LabOptions, home};
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, Overlay, Progress, Scenario, Transport};
+use weft_scenario::name::undotted;
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, LinkParams, TestbedParams, overlay_pair, vl2_testbed};
 use weft_scenario::units::{BitsPerSec, Bytes};
@@ -116,8 +117,11 @@ pub(crate) fn testbed(servers_per_tor: [u32; 4], overlay: Overlay) -> Scenario {
 /// Everything on the machine that bears this lab's name: namespaces, mounts, processes, directories.
 pub(crate) fn traces(lab: &str) -> BTreeSet<String> {
     let mut traces = BTreeSet::new();
+    // Some of them cannot have a dot in their names.
+    let undotted = undotted(lab);
+    let is_of_lab = |name: &String| name.contains(lab) || name.contains(&*undotted);
     for directory in [home::NETNS_DIR, home::FRR_DIR, home::LABS_DIR, home::BPF_DIR, home::STORES_DIR] {
-        let names = home::names_in(Path::new(directory)).into_iter().filter(|name| name.contains(lab));
+        let names = home::names_in(Path::new(directory)).into_iter().filter(is_of_lab);
         traces.extend(names.map(|name| format!("{directory}/{name}")));
     }
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();

@@ -2,18 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    DELAY_MAX, Fabric, INTERFACE_NAME_MAX, Link, LinkSpec, NODE_NAME_MAX, Node, Port, RATE_MAX, Role, TopologyError,
-};
+use super::{DELAY_MAX, Fabric, Link, LinkSpec, Node, Port, RATE_MAX, Role, TopologyError};
 use crate::id::NodeId;
+use crate::name;
 
-/// Rules that need no more than the lists: names, ports, link specifications.
+/// Rules that need no more than the lists: names, ports, link specifications. The first that is broken.
 pub(super) fn parts(name: &str, nodes: &[Node], links: &[Link]) -> Result<(), TopologyError> {
-    if nodes.is_empty() {
-        return Err(TopologyError::Empty(name.to_owned()));
+    broken_parts(name, nodes, links).into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Every one of the same that is broken: one for each node, and for each link.
+pub(super) fn broken_parts(name: &str, nodes: &[Node], links: &[Link]) -> Vec<TopologyError> {
+    let mut broken = Vec::new();
+    if !name::is_usable(name) {
+        broken.push(TopologyError::BadName(name.to_owned()));
     }
-    check_node_names(nodes)?;
-    check_links(nodes, links)
+    if nodes.is_empty() {
+        broken.push(TopologyError::Empty(name.to_owned()));
+    }
+    let mut seen = BTreeMap::new();
+    broken.extend(nodes.iter().filter_map(|node| check_node_name(&node.name, &mut seen).err()));
+    let mut ports = BTreeSet::new();
+    broken.extend(links.iter().filter_map(|link| check_link(nodes, link, &mut ports).err()));
+    broken
 }
 
 /// Rules about the shape: where hosts hang, and that everything is reachable.
@@ -76,45 +87,36 @@ pub(super) fn link_name(nodes: &[Node], link: &Link) -> String {
     format!("{} - {}", end(&link.a), end(&link.b))
 }
 
-/// Letters that a namespace's name may have.
-pub(super) fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+fn check_node_name<'a>(node: &'a str, seen: &mut BTreeMap<String, &'a str>) -> Result<(), TopologyError> {
+    if !name::is_usable(node) {
+        return Err(TopologyError::BadNodeName(node.to_owned()));
+    }
+    match seen.insert(name::as_host(node), node) {
+        Some(other) if other == node => Err(TopologyError::DuplicateNode(node.to_owned())),
+        Some(other) => Err(TopologyError::AlikeNodes { node: node.to_owned(), other: other.to_owned() }),
+        None => Ok(()),
+    }
 }
 
-fn check_node_names(nodes: &[Node]) -> Result<(), TopologyError> {
-    let mut seen = BTreeSet::new();
-    for Node { name, .. } in nodes {
-        let starts_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
-        if !starts_well || name.len() > NODE_NAME_MAX || !is_plain(name) {
-            return Err(TopologyError::BadNodeName(name.clone()));
+fn check_link<'a>(
+    nodes: &[Node],
+    link: &'a Link,
+    ports: &mut BTreeSet<(NodeId, &'a str)>,
+) -> Result<(), TopologyError> {
+    let name = link_name(nodes, link);
+    for port in [&link.a, &link.b] {
+        let Some(node) = nodes.get(port.node.index()) else {
+            return Err(TopologyError::DanglingLink { link: name, node: format!("#{}", port.node.0) });
+        };
+        let interface = &port.interface;
+        if !name::is_usable_interface(interface) {
+            return Err(TopologyError::BadInterfaceName { node: node.name.clone(), interface: interface.clone() });
         }
-        if !seen.insert(name) {
-            return Err(TopologyError::DuplicateNode(name.clone()));
+        if !ports.insert((port.node, interface)) {
+            return Err(TopologyError::DuplicatePort { node: node.name.clone(), interface: interface.clone() });
         }
     }
-    Ok(())
-}
-
-fn check_links(nodes: &[Node], links: &[Link]) -> Result<(), TopologyError> {
-    let mut ports = BTreeMap::new();
-    for link in links {
-        let name = link_name(nodes, link);
-        for port in [&link.a, &link.b] {
-            let Some(node) = nodes.get(port.node.index()) else {
-                return Err(TopologyError::DanglingLink { link: name, node: format!("#{}", port.node.0) });
-            };
-            let interface = &port.interface;
-            let usable = !interface.is_empty() && interface.len() <= INTERFACE_NAME_MAX && is_plain(interface);
-            if !usable || matches!(interface.as_str(), "lo" | "." | "..") {
-                return Err(TopologyError::BadInterfaceName { node: node.name.clone(), interface: interface.clone() });
-            }
-            if ports.insert((port.node, interface), ()).is_some() {
-                return Err(TopologyError::DuplicatePort { node: node.name.clone(), interface: interface.clone() });
-            }
-        }
-        check_link_spec(link, name)?;
-    }
-    Ok(())
+    check_link_spec(link, name)
 }
 
 fn check_link_spec(link: &Link, name: String) -> Result<(), TopologyError> {
@@ -149,11 +151,13 @@ mod tests {
     #[test]
     fn a_name_that_is_not_unique_or_not_plain_is_refused() {
         let fabric = overlay_pair(&LinkParams::default()).expect("valid");
-        for name in ["s1", "", "1s", "a b", "a/b", "ü", &"n".repeat(33)] {
+        for name in ["s1", "S1", "", "1s", "a b", "a/b", "a.", "a..b", "ü", &"n".repeat(33)] {
             let mut nodes = fabric.nodes().to_vec();
             nodes[0].name = name.to_owned();
             let error = Fabric::new("x", nodes, fabric.links().to_vec()).expect_err(name);
-            assert!(matches!(error, TopologyError::BadNodeName(_) | TopologyError::DuplicateNode(_)), "{error}");
+            let is_alike = matches!(error, TopologyError::DuplicateNode(_) | TopologyError::AlikeNodes { .. });
+            assert_eq!(is_alike, name.eq_ignore_ascii_case("s1"), "{error}");
+            assert!(is_alike || matches!(error, TopologyError::BadNodeName(_)), "{error}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Why a fabric is refused: one line each, with the place.
 
-use super::{DELAY_MAX, INTERFACE_NAME_MAX, NODE_NAME_MAX, OutsideError, RATE_MAX, Role};
+use super::{DELAY_MAX, OutsideError, RATE_MAX, Role};
+use crate::name::{INTERFACE_RULE, RULE};
 use crate::overlay::Overlay;
 use crate::units::{BitsPerSec, Bytes, Nanos};
 
@@ -10,18 +11,26 @@ pub enum TopologyError {
     /// Nothing in it.
     #[error("fabric `{0}` has no nodes")]
     Empty(String),
-    /// A node's name is empty, too long or has a character that a namespace name may not have.
-    #[error(
-        "node name `{0}` is not usable: at most {NODE_NAME_MAX} letters, digits, `-`, `_`, `.`, starting with a letter"
-    )]
+    /// The fabric's name breaks the rule of names.
+    #[error("fabric name `{0}` is not usable: {RULE}")]
+    BadName(String),
+    /// A node's name breaks the rule of names.
+    #[error("node name `{0}` is not usable: {RULE}")]
     BadNodeName(String),
     /// Two nodes share a name.
     #[error("two nodes are called `{0}`; rename one")]
     DuplicateNode(String),
-    /// An interface's name is empty, too long or has a character the kernel refuses.
+    /// The names of two nodes differ in capital letters alone.
     #[error(
-        "interface name `{interface}` on node `{node}` is not usable: 1 to {INTERFACE_NAME_MAX} letters, digits, `-`, `_`, `.`"
+        "nodes `{other}` and `{node}` differ in capital letters alone, which names of hosts do not tell apart; rename one"
     )]
+    AlikeNodes {
+        node: String,
+        /// The one before it.
+        other: String,
+    },
+    /// An interface's name is empty, too long or has a character the kernel refuses.
+    #[error("interface name `{interface}` on node `{node}` is not usable: {INTERFACE_RULE}")]
     BadInterfaceName { node: String, interface: String },
     /// Two links end at one port.
     #[error("two links end at `{node}:{interface}`; give one of them another interface")]

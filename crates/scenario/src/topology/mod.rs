@@ -50,14 +50,9 @@ pub use size::{FabricSize, LINKS_MAX};
 pub use spec::{FabricError, FabricSpec};
 pub use testbed::{TestbedParams, vl2_testbed};
 pub use tree::{TreeParams, tree};
-pub use yaml::{LoadError, fabric_schema, from_yaml, to_yaml};
+pub use yaml::{LoadError, check_yaml, fabric_schema, from_yaml, to_yaml};
 
 use incidence::Incidence;
-
-/// The longest name the kernel gives an interface (`IFNAMSIZ` - 1).
-pub const INTERFACE_NAME_MAX: usize = 15;
-/// The longest name of a node; it becomes part of a namespace's name.
-pub const NODE_NAME_MAX: usize = 32;
 
 /// The highest rate of a link: some way above the fastest Ethernet, so that a slip of the pen is noticed.
 pub const RATE_MAX: BitsPerSec = BitsPerSec(10_000_000_000_000);
@@ -123,7 +118,7 @@ impl Role {
 /// A node of a fabric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Node {
-    /// Unique name: letters, digits, `-`, `_` and `.`, starting with a letter.
+    /// Unique name, as [`crate::name`] has it.
     pub name: String,
     pub role: Role,
 }
@@ -133,7 +128,7 @@ pub struct Node {
 pub struct Port {
     /// The node that the link ends at.
     pub node: NodeId,
-    /// The interface on that node, unique there, at most [`INTERFACE_NAME_MAX`] characters.
+    /// The interface on that node, unique there, called as [`crate::name`] has it.
     pub interface: String,
 }
 

@@ -8,9 +8,9 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::check::is_plain;
-use super::{Fabric, NODE_NAME_MAX, Role, TopologyError};
+use super::{Fabric, Role, TopologyError};
 use crate::id::NodeId;
+use crate::name::{RULE, is_usable};
 use crate::units::{BitsPerSec, Bytes};
 
 /// The underlay's groups, one for each service: organisation-local scope (RFC 2365 6.2), so that none leaves the fabric.
@@ -114,8 +114,8 @@ fn number(fabric: &Fabric, services: &[Service]) -> Result<BTreeMap<NodeId, u32>
         if services.len() > SERVICES_MAX {
             return refused(format!("there are {} services; at most {SERVICES_MAX} have numbers", services.len()));
         }
-        if name.is_empty() || name.len() > NODE_NAME_MAX || !is_plain(name) {
-            return refused(format!("a name is 1 to {NODE_NAME_MAX} letters, digits, `-`, `_`, `.`"));
+        if !is_usable(name) {
+            return refused(format!("its name is not usable: {RULE}"));
         }
         if services.iter().take_while(|other| !std::ptr::eq(*other, service)).any(|other| other.name == *name) {
             return refused("is there twice; rename one".to_owned());
@@ -236,7 +236,7 @@ broadcast: {delivery: copies, limit: 10 Mbit/s, burst: 4 kB}
             ("[s1]", "[s9]", "f.yaml:19: service `data`: there is no node `s9`"),
             ("[s1]", "[t1]", "f.yaml:19: service `data`: `t1` is no server"),
             ("[s1]", "[dir1]", "f.yaml:19: service `data`: `dir1` is no server"),
-            ("data:", "\"a b\":", "f.yaml:19: service `a b`: a name is"),
+            ("data:", "\"a b\":", "f.yaml:19: service `a b`: its name is not usable"),
             ("data:", "web:", "f.yaml:19:3: `web` is there twice"),
             ("{servers: [s1]}", "{}", "f.yaml:19:9: the key `servers` is missing"),
             ("{servers: [s1]}", "{server: [s1]}", "unknown key `server`; known here: servers"),

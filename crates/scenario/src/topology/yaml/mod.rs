@@ -39,6 +39,7 @@
 //! Anchors and merge keys (`<<`) work. Every other key of containerlab is refused with its line: a file that says more
 //! than we do should not seem to work.
 
+mod others;
 mod outside;
 mod raw;
 mod write;
@@ -53,6 +54,7 @@ use self::outside::RawOutside;
 use self::raw::{RawDefaults, RawFile, RawLink, RawNode, RawService};
 use super::{
     Access, Campus, FABRIC_MTU_BYTES, Fabric, Forwarding, Link, LinkSpec, Node, Port, Role, Service, TopologyError,
+    check,
 };
 use crate::id::{LinkId, NodeId};
 use crate::units::{Bytes, Nanos};
@@ -80,33 +82,89 @@ pub enum LoadError {
     },
 }
 
+impl LoadError {
+    /// `file:line:column`, `file:line`, or the file alone.
+    pub fn place(&self) -> &str {
+        let (Self::Syntax { place, .. } | Self::Topology { place, .. }) = self;
+        place
+    }
+
+    /// What is wrong, without the place.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Syntax { message, .. } => message.clone(),
+            Self::Topology { error, .. } => on_one_line(&error.to_string()),
+        }
+    }
+
+    /// Line and column, counted from 1; 0 where they are not known.
+    pub fn line_and_column(&self) -> (u64, u64) {
+        let mut numbers = self.place().rsplit(':').map_while(|part| part.parse::<u64>().ok()).take(2);
+        match (numbers.next(), numbers.next()) {
+            (Some(column), Some(line)) => (line, column),
+            (Some(line), None) => (line, 0),
+            _ => (0, 0),
+        }
+    }
+}
+
 /// JSON schema of a fabric's file.
 pub fn fabric_schema() -> schemars::Schema {
     schemars::schema_for!(raw::RawFile)
 }
 
-/// Reads a fabric from the text of a file; `source_name` is the file's name for messages.
+/// Reads a fabric from the text of a file; `source_name` is the file's name for messages. The error is the first mistake of the file.
 pub fn from_yaml(text: &str, source_name: &str) -> Result<Fabric, LoadError> {
-    let file = parse(text, source_name)?;
+    build(&parse(text, source_name)?, source_name).map_err(|mut mistakes| mistakes.swap_remove(0))
+}
+
+/// Reads a fabric as [`from_yaml`] does. The error has every mistake that can be told without another being mended first, in the order
+/// of the file.
+pub fn check_yaml(text: &str, source_name: &str) -> Result<Fabric, Vec<LoadError>> {
+    let mut mistakes = match parse(text, source_name) {
+        Ok(file) => match build(&file, source_name) {
+            Ok(fabric) => return Ok(fabric),
+            Err(mistakes) => mistakes,
+        },
+        Err(first) => others::with_others(first, text, source_name),
+    };
+    mistakes.sort_by_key(LoadError::line_and_column);
+    mistakes.dedup();
+    Err(mistakes)
+}
+
+/// The fabric that a file says, or what is wrong with it: at least one mistake.
+fn build(file: &RawFile, source_name: &str) -> Result<Fabric, Vec<LoadError>> {
     let reader = Reader { source_name, defaults: &file.topology.defaults };
-    let nodes = reader.nodes(&file.topology.nodes.0)?;
-    let links = reader.links(&nodes, &file.topology.links)?;
+    let mut wrong = Vec::new();
+    let nodes = reader.nodes(&file.topology.nodes.0, &mut wrong);
+    let links = kept(reader.links(&nodes, &file.topology.links), &mut wrong);
+    let access = kept(reader.access(&file.topology.links), &mut wrong).into_iter().flatten().collect();
+    let services = kept(reader.services(&nodes, &file.services.0), &mut wrong);
+    let dhcp = kept(file.dhcp.iter().map(|dhcp| reader.dhcp_server(&nodes, &dhcp.server)), &mut wrong).pop();
+    let at = |error: TopologyError| {
+        let place = file.line_of(&error).map_or_else(|| source_name.to_owned(), |line| format!("{source_name}:{line}"));
+        LoadError::Topology { place, error }
+    };
+    let name = &*file.name.value;
+    wrong.extend(check::broken_parts(name, &nodes, &links).into_iter().map(at));
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
     let forwarding = reader.forwarding(&file.topology.nodes.0);
-    let access = reader.access(&file.topology.links)?;
     let campus = Campus { access, gateways: file.topology.gateways.clone(), groups: file.topology.groups };
-    let services = reader.services(&nodes, &file.services.0)?;
     let broadcast = file.broadcast.as_ref().map(|broadcast| broadcast.value);
-    let dhcp = file.dhcp.as_ref().map(|dhcp| reader.dhcp_server(&nodes, &dhcp.server)).transpose()?;
     let outside = file.outside.as_ref().map(RawOutside::spec);
-    let fabric = Fabric::new(&*file.name, nodes, links).and_then(|fabric| fabric.with_campus(campus));
+    let fabric = Fabric::new(name, nodes, links).and_then(|fabric| fabric.with_campus(campus));
     let fabric = fabric.and_then(|fabric| fabric.with_services(services, broadcast));
     let fabric = fabric.and_then(|fabric| fabric.with_dhcp(dhcp));
     let fabric = fabric.and_then(|fabric| fabric.with_forwarding(forwarding));
-    fabric.and_then(|fabric| fabric.with_outside(outside.as_ref())).map_err(|error| {
-        let line = file.line_of(&error);
-        let place = line.map_or_else(|| source_name.to_owned(), |line| format!("{source_name}:{line}"));
-        LoadError::Topology { place, error }
-    })
+    fabric.and_then(|fabric| fabric.with_outside(outside.as_ref())).map_err(|error| vec![at(error)])
+}
+
+/// What could be read; what could not is put with the other mistakes.
+fn kept<T>(read: impl IntoIterator<Item = Result<T, LoadError>>, wrong: &mut Vec<LoadError>) -> Vec<T> {
+    read.into_iter().filter_map(|one| one.map_err(|error| wrong.push(error)).ok()).collect()
 }
 
 fn parse(text: &str, source_name: &str) -> Result<RawFile, LoadError> {
@@ -163,9 +221,14 @@ impl Reader<'_> {
         Err(LoadError::Syntax { place: format!("{}:{line}", self.source_name), message: on_one_line(&message) })
     }
 
-    fn nodes(&self, raw: &[(serde_saphyr::Spanned<String>, Option<RawNode>)]) -> Result<Vec<Node>, LoadError> {
+    /// All nodes, also one without a role, so that links to it are no mistakes of their own.
+    fn nodes(&self, raw: &[(serde_saphyr::Spanned<String>, Option<RawNode>)], wrong: &mut Vec<LoadError>) -> Vec<Node> {
         let node = |(name, node): &(serde_saphyr::Spanned<String>, Option<RawNode>)| {
-            Ok(Node { name: name.value.clone(), role: self.role(name, node.as_ref())? })
+            let role = self.role(name, node.as_ref()).unwrap_or_else(|error| {
+                wrong.push(error);
+                Role::Server
+            });
+            Node { name: name.value.clone(), role }
         };
         raw.iter().map(node).collect()
     }
@@ -191,7 +254,7 @@ impl Reader<'_> {
         raw.iter().zip((0..).map(NodeId)).filter_map(of_node).collect()
     }
 
-    fn links(&self, nodes: &[Node], raw: &[serde_saphyr::Spanned<RawLink>]) -> Result<Vec<Link>, LoadError> {
+    fn links(&self, nodes: &[Node], raw: &[serde_saphyr::Spanned<RawLink>]) -> Vec<Result<Link, LoadError>> {
         let ids = ids(nodes);
         raw.iter()
             .map(|link| {
@@ -210,7 +273,7 @@ impl Reader<'_> {
         &self,
         nodes: &[Node],
         raw: &[(serde_saphyr::Spanned<String>, RawService)],
-    ) -> Result<Vec<Service>, LoadError> {
+    ) -> Vec<Result<Service, LoadError>> {
         let ids = ids(nodes);
         let service = |(name, service): &(serde_saphyr::Spanned<String>, RawService)| {
             let name = &name.value;
@@ -232,20 +295,21 @@ impl Reader<'_> {
         }
     }
 
-    fn access(&self, raw: &[serde_saphyr::Spanned<RawLink>]) -> Result<BTreeMap<LinkId, Access>, LoadError> {
-        let mut access = BTreeMap::new();
-        for (link, id) in raw.iter().zip((0..).map(LinkId)) {
-            match (link.value.vlan, link.value.address) {
-                (None, None) => {}
-                (Some(vlan), Some(address)) => drop(access.insert(id, Access { vlan, address })),
+    /// What each link with a VLAN says of it.
+    fn access(&self, raw: &[serde_saphyr::Spanned<RawLink>]) -> Vec<Result<Option<(LinkId, Access)>, LoadError>> {
+        let of_link =
+            |(link, id): (&serde_saphyr::Spanned<RawLink>, LinkId)| match (link.value.vlan, link.value.address) {
+                (None, None) => Ok(None),
+                (Some(vlan), Some(address)) => Ok(Some((id, Access { vlan, address }))),
                 _ => {
                     let name = link.value.name();
-                    let message = format!("link `{name}` needs both `vlan` and `address`, or neither");
-                    return self.refuse(link.referenced.line(), message);
+                    self.refuse(
+                        link.referenced.line(),
+                        format!("link `{name}` needs both `vlan` and `address`, or neither"),
+                    )
                 }
-            }
-        }
-        Ok(access)
+            };
+        raw.iter().zip((0..).map(LinkId)).map(of_link).collect()
     }
 
     fn port(

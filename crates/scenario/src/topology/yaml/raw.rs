@@ -16,7 +16,8 @@ use crate::units::{BitsPerSec, Bytes, Nanos};
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFile {
-    pub(super) name: String,
+    #[schemars(with = "String")]
+    pub(super) name: Spanned<String>,
     pub(super) topology: RawTopology,
     /// Ours: in the order of the file.
     #[serde(default)]
@@ -210,6 +211,7 @@ impl RawFile {
     /// The line that breaks a rule, where the rule is about one entry.
     pub(super) fn line_of(&self, error: &TopologyError) -> Option<u64> {
         match error {
+            TopologyError::BadName(_) | TopologyError::Empty(_) => Some(self.name.referenced.line()),
             TopologyError::Service { service, .. } => self.service_line(service),
             TopologyError::Broadcast { .. } => self.broadcast.as_ref().map(|broadcast| broadcast.referenced.line()),
             TopologyError::Dhcp { .. } => self.dhcp.as_ref().map(|dhcp| dhcp.server.referenced.line()),
@@ -230,7 +232,9 @@ impl RawTopology {
     /// The line that breaks a rule, where the rule is about one node or link.
     fn line_of(&self, error: &TopologyError) -> Option<u64> {
         match error {
-            TopologyError::BadNodeName(name) | TopologyError::DuplicateNode(name) => self.node_line(name),
+            TopologyError::BadNodeName(name)
+            | TopologyError::DuplicateNode(name)
+            | TopologyError::AlikeNodes { node: name, .. } => self.node_line(name),
             TopologyError::ServerLinks { node, .. } | TopologyError::ServerPlace { node, .. } => self.node_line(node),
             TopologyError::Disconnected { unreachable, .. } => self.node_line(unreachable),
             TopologyError::MixedSwitches(node)
@@ -255,6 +259,7 @@ impl RawTopology {
                 | OutsideError::TooManyLinks { node, .. },
             ) => self.node_line(node),
             TopologyError::Outside(_)
+            | TopologyError::BadName(_)
             | TopologyError::Empty(_)
             | TopologyError::BadParameter { .. }
             | TopologyError::TooManyLinks { .. }

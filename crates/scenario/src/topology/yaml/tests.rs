@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::name::{is_usable, is_usable_interface};
 use crate::topology::{
     ClosParams, DELAY_MAX, LeafSpineParams, LinkParams, RATE_MAX, TestbedParams, TreeParams, leaf_spine, overlay_pair,
     tree, vl2_clos, vl2_testbed,
@@ -165,15 +166,16 @@ proptest! {
 
     #[test]
     fn any_names_and_numbers_survive(
-        name in "\\PC{1,12}",
-        node in "[a-zA-Z][a-zA-Z0-9._-]{0,31}",
+        name in "[a-zA-Z][a-zA-Z0-9_-]{0,30}(\\.[a-zA-Z0-9_-])?",
+        node in "[a-zA-Z][a-zA-Z0-9._-]{0,30}[a-zA-Z0-9_-]",
         interface in "[a-zA-Z0-9_-]{1,15}",
         rate in 1..=RATE_MAX.0,
         buffer in 65_535u64..1 << 50,
         mtu_bytes in 576u32..65_536,
         delay in 0..=DELAY_MAX.0,
     ) {
-        prop_assume!(interface != "lo" && node != "host");
+        prop_assume!(is_usable_interface(&interface) && is_usable(&node) && is_usable(&name));
+        prop_assume!(!node.eq_ignore_ascii_case("host"));
         let nodes = vec![
             Node { name: node, role: Role::Tor },
             Node { name: "host".to_owned(), role: Role::Server },
@@ -190,5 +192,64 @@ proptest! {
         let _ = from_yaml(&text, "t");
         let _ = from_yaml(&GOOD[..cut], "t");
         let _ = from_yaml(&format!("{}{text}{}", &GOOD[..cut], &GOOD[cut..]), "t");
+        let _ = check_yaml(&format!("{}{text}{}", &GOOD[..cut], &GOOD[cut..]), "t");
+    }
+}
+
+fn mistakes(text: &str) -> Vec<String> {
+    check_yaml(text, "f.yaml").expect_err(text).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_in_the_order_of_the_file() {
+    let text = "name: two.\ntopology:\n  nodes:\n    t1: {role: tor}\n    t1_: {}\n    9s: {role: server}\n    s1: {role: server}\n    \
+        S1: {role: server}\n  links:\n    - {endpoints: [\"t1:s1\", \"s1:all\"], rate: 1 Gbit/s}\n    - endpoints: [\"t1:x\", \"s9:eth0\"]\n    \
+        - {endpoints: [\"t1:s1\", \"9s:eth0\"], rate: 0 bit/s}\n    - {endpoints: [\"t1:y\", \"S1:eth0\"], rate: 99999 Gbit/s, vlan: 3}\n";
+    let wanted = [
+        "f.yaml:1: fabric name `two.` is not usable",
+        "f.yaml:5: node `t1_` has no role",
+        "f.yaml:6: node name `9s` is not usable",
+        "f.yaml:8: nodes `s1` and `S1` differ in capital letters alone",
+        "f.yaml:10: interface name `all` on node `s1` is not usable",
+        "f.yaml:11: link `t1:x - s9:eth0` ends at node `s9`",
+        "f.yaml:12: two links end at `t1:s1`",
+        "f.yaml:13: link `t1:y - S1:eth0` needs both `vlan` and `address`",
+        "f.yaml:13: link `t1:y - S1:eth0` has rate 99999 Gbit/s",
+    ];
+    let told = mistakes(text);
+    assert_eq!(told.len(), wanted.len(), "{told:#?}");
+    for (told, wanted) in told.iter().zip(wanted) {
+        assert!(told.starts_with(wanted), "{told}, not {wanted}");
+    }
+}
+
+#[test]
+fn keys_and_values_that_are_not_known_are_told_at_once() {
+    let text = changed("{role: tor}", "{role: tr, image: frr}")
+        .replace("name: pair", "name: pair\nmgmt:\n  network: x\n  more: {a: [1, 2]}")
+        .replace("1.5 Gbit/s", "fast")
+        .replace("10 us", "soon # or late")
+        .replace("mtu: 1500}", "mtu: many}");
+    let wanted = [
+        "f.yaml:2:1: unknown key `mgmt`",
+        "f.yaml:10:18: unknown value `tr`",
+        "f.yaml:10:22: unknown key `image`",
+        "f.yaml:19:13: `fast` is not a rate",
+        "f.yaml:22:14: `soon` is not a duration",
+        "f.yaml:24:48: invalid u32",
+    ];
+    let told = mistakes(&text);
+    assert_eq!(told.len(), wanted.len(), "{told:#?}");
+    for (told, wanted) in told.iter().zip(wanted) {
+        assert!(told.starts_with(wanted), "{told}, not {wanted}");
+    }
+}
+
+#[test]
+fn a_good_file_has_no_mistakes_and_a_bad_one_begins_with_what_loading_says() {
+    assert_eq!(check_yaml(GOOD, "f.yaml"), from_yaml(GOOD, "f.yaml").map_err(|error| vec![error]));
+    for text in ["", "name: [", "\t", "- a\n", "name: x\n", "\u{0}", "a: b: c", "name: x\ntopology: {nodes: {}}\n"] {
+        let first = from_yaml(text, "f.yaml").expect_err(text);
+        assert!(check_yaml(text, "f.yaml").expect_err(text).contains(&first), "{text}");
     }
 }
