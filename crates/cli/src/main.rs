@@ -46,6 +46,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Help { words } => commands::help::help(&words),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man { dir } => commands::help::man(&dir),
+        Command::Fabric(command) => commands::fabric::fabric(&command),
         #[cfg(feature = "lab")]
         Command::Lab(command) => commands::lab::lab(command, quiet),
         #[cfg(feature = "lab")]

@@ -6,6 +6,7 @@
 //! * [`cluster`]: parts of a run on other people's schedulers
 //! * [`analysis`]: records to metrics ([`metric`]), with the statistics of [`stats`]
 //! * [`verdict`]: metrics to verdicts; [`summary`] is what `-o json` prints, [`table`] what people read
+//! * [`fabric`]: networks by the words of the command line, checked and drawn
 //! * [`run_folder`]: manifest and tidy rows on disk; [`query`]: questions to them in SQL
 //! * [`figure`], [`report`]: drawings and the offline page; [`comparison`]: runs beside each other; [`flow_report`] is that of `weft analyse`
 //! * [`page`]: the fabric page, on which a trial is replayed
@@ -20,6 +21,7 @@
 pub mod analysis;
 pub mod cluster;
 pub mod comparison;
+pub mod fabric;
 pub mod figure;
 pub mod flow_report;
 pub mod junit;

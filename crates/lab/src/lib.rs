@@ -3,7 +3,7 @@
 //!
 //! A lab never forwards a packet itself: the kernel does, configured by text batches that can be repeated by hand.
 //!
-//! * [`up()`], [`down()`], [`down_all()`], [`list()`], [`ps()`], [`exec()`], [`capture()`], [`graph`]: labs that stay up
+//! * [`up()`], [`down()`], [`down_all()`], [`list()`], [`ps()`], [`exec()`], [`capture()`]: labs that stay up
 //! * [`LabEngine`]: labs for the length of a run
 //! * [`directory`]: loads on a directory system, in a lab or on loopback
 //! * [`doctor`], [`deps`]: what a machine needs
@@ -33,7 +33,6 @@ mod faults;
 mod folder;
 pub mod frames;
 mod frr;
-pub mod graph;
 mod group_streams;
 pub mod home;
 mod inside;

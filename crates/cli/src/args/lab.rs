@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use weft_lab::CapturePorts;
 use weft_scenario::units::{BitsPerSec, Nanos, Percent};
 
@@ -15,9 +15,10 @@ pub(crate) enum LabCommand {
 Examples:
   weft lab up vl2-testbed                  a fabric that comes with weft (3 + 3 + 4 switches, 75 servers)
   weft lab up trill-s1-s6                  a campus of six RBridges; --overlay bridge: the same with a spanning tree
-  weft lab up my-fabric.yaml --name blue   your own file of nodes and links")]
+  weft lab up my-fabric.yaml --name blue   your own file of nodes and links
+  weft lab up fat-tree:k=4                 a generator with its parameters; `weft fabric list` shows all")]
     Up {
-        /// Short name of a fabric (vl2-testbed, vl2-4servers, ...) or path of a YAML file
+        /// Short name of a fabric (vl2-testbed, vl2-4servers, ...), path of a YAML file, or generator with its parameters
         fabric: String,
         /// Name of the lab [default: the fabric's name]
         #[arg(long)]
@@ -132,7 +133,7 @@ Examples:
 
 New nodes and links stand at the end of the file, so that those that stay keep their addresses; a file that would change what stays is refused.")]
     Apply {
-        /// Short name of a fabric or path of a YAML file
+        /// Short name of a fabric, path of a YAML file, or generator with its parameters
         fabric: String,
         #[command(flatten)]
         common: LiveArgs,
@@ -201,18 +202,6 @@ Who has the address with its token may change the lab. Ctrl-C ends it; the lab s
         listen: std::net::SocketAddr,
         #[command(flatten)]
         output: OutputFlag,
-    },
-    /// Draw a fabric
-    #[command(after_help = "\
-Examples:
-  weft lab graph vl2-4servers
-  weft lab graph my-fabric.yaml --format svg > my-fabric.svg")]
-    Graph {
-        /// Short name of a fabric or path of a YAML file
-        fabric: String,
-        /// The drawing's format
-        #[arg(long, value_enum, default_value_t)]
-        format: GraphFormat,
     },
     /// Record the frames of interfaces in one pcapng file, until Ctrl-C or a limit
     #[command(after_help = "\
@@ -292,18 +281,6 @@ pub(crate) struct LiveArgs {
     pub(crate) lab: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputFlag,
-}
-
-/// Formats of `weft lab graph`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GraphFormat {
-    /// Text for the terminal
-    #[default]
-    Text,
-    /// Graphviz
-    Dot,
-    /// A picture
-    Svg,
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,6 +8,7 @@ mod cluster;
 mod daemon;
 #[cfg(feature = "lab")]
 mod directory;
+mod fabric;
 #[cfg(feature = "lab")]
 mod init;
 #[cfg(feature = "lab")]
@@ -26,8 +27,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use weft_experiment::comparison::Bar;
 use weft_experiment::run_folder::Shard;
 use weft_scenario::engine::{DirectoryStore, Overlay};
-
 use weft_scenario::units::Percent;
+
 pub(crate) use analyse::{AnalyseArgs, FormatChoice, GenerateArgs, RackArgs};
 pub(crate) use bench::{BenchCommand, BenchSimArgs, InternalCommand, PeerChoice};
 #[cfg(feature = "lab")]
@@ -38,10 +39,11 @@ pub(crate) use cluster::{ClusterCommand, FetchArgs, StatusArgs, SubmitArgs};
 pub(crate) use daemon::{AgentWhat, OneDaemon, RBridgeWhat, ShowArgs, ShowCommand, VtepWhat, What, Which};
 #[cfg(feature = "lab")]
 pub(crate) use directory::{AdminArgs, CertsArgs, DirectoryCommand, KeyArgs, PolicyCommand, SessionArgs, SetArgs};
+pub(crate) use fabric::{DrawingFormat, FabricCommand};
 #[cfg(feature = "lab")]
 pub(crate) use init::InitArgs;
 #[cfg(feature = "lab")]
-pub(crate) use lab::{DaemonArgs, GraphFormat, ImpairArgs, LabCommand, LiveArgs, NodeCommand};
+pub(crate) use lab::{DaemonArgs, ImpairArgs, LabCommand, LiveArgs, NodeCommand};
 #[cfg(feature = "lab")]
 pub(crate) use measure::{IpChoice, MeasureCommand, MethodChoice, PortArgs, ReplayArgs};
 pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};
@@ -155,6 +157,8 @@ Examples:
   weft sim leaf-spine-small --workload permutation --bytes 10MB
   weft sim leaf-spine-small --workload web-search --load 60% --duration 20s --out results/today
   weft sim leaf-spine-small --workload shuffle --trace flow=17
+  weft sim --fabric fat-tree:k=4,server_rate=10G --workload web-search --load 80% --duration 5ms
+  weft sim my-scenario.toml --fabric fat-tree:k=8          its traffic on another network
   weft sim my-scenario.toml --seed 7 --capture leaf1:spine1 -w uplink.pcapng -o json")]
     Sim(Box<SimArgs>),
     /// Calculations about networks that need no packets
@@ -205,6 +209,9 @@ Examples, on a run of vl2/fig09-shuffle:
   weft query RUN 'select quantile((end_ns - start_ns) / 1e9, 0.99) as p99_s, max(retransmits) as most_retransmits from flows'
   weft query RUN 'select node, peer, max(sent_bytes) * 8e9 / max(time_ns) as bit_per_s from links group by trial, node, peer order by bit_per_s desc limit 5' -o csv")]
     Query(QueryArgs),
+    /// Make, check and draw fabrics: files of nodes and links
+    #[command(subcommand)]
+    Fabric(FabricCommand),
     /// A fabric of network namespaces that stays up
     #[cfg(feature = "lab")]
     #[command(subcommand)]

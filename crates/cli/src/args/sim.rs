@@ -10,8 +10,13 @@ use super::{OutputFlag, OverlayChoice};
 
 #[derive(Debug, Args)]
 pub(crate) struct SimArgs {
-    /// A scenario (TOML file, or the short name of one that is shipped: web-search-dctcp), or a fabric (YAML file, or short name)
-    pub(crate) scenario: String,
+    /// A scenario (TOML file, or the short name of one that is shipped: web-search-dctcp), or a fabric as --fabric takes it
+    #[arg(required_unless_present = "fabric")]
+    pub(crate) scenario: Option<String>,
+    /// The fabric: short name, YAML file, or generator such as fat-tree:k=8 (`weft fabric list` shows all); beside a scenario
+    /// in the place of its own
+    #[arg(long)]
+    pub(crate) fabric: Option<String>,
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -36,6 +41,13 @@ pub(crate) struct SimArgs {
     // Last: its heading would hold for what follows.
     #[command(flatten)]
     pub(crate) traffic: TrafficArgs,
+}
+
+impl SimArgs {
+    /// What was named: the scenario, else the fabric.
+    pub(crate) fn named(&self) -> &str {
+        self.scenario.as_deref().or(self.fabric.as_deref()).unwrap_or_default()
+    }
 }
 
 /// What happens on a fabric; a TOML file says it itself.

@@ -11,7 +11,7 @@ pub(crate) mod daemon;
 #[cfg(feature = "lab")]
 pub(crate) mod directory;
 pub(crate) mod doctor;
-mod fabric;
+pub(crate) mod fabric;
 pub(crate) mod help;
 #[cfg(feature = "lab")]
 pub(crate) mod init;

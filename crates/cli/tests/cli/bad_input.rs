@@ -69,7 +69,7 @@ fn fabrics_that_are_not_valid_are_refused_with_the_place() {
     ];
     for (name, content, says) in cases {
         let path = file(&dir, name, &content);
-        check(&Case { args: vec!["lab".into(), "graph".into(), path.clone()], code: 2, says });
+        check(&Case { args: vec!["fabric".into(), "draw".into(), path.clone()], code: 2, says });
         check(&Case { args: vec!["lab".into(), "up".into(), path], code: 2, says });
     }
 }

@@ -8,6 +8,7 @@ mod common;
 mod docs;
 #[cfg(feature = "lab")]
 mod environment;
+mod fabric;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "lab")]

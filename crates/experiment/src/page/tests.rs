@@ -2,7 +2,7 @@
 
 use weft_scenario::engine::Overlay;
 use weft_scenario::record::{LinkRow, Records};
-use weft_scenario::topology::{TestbedParams, vl2_testbed};
+use weft_scenario::topology::{FabricSpec, TestbedParams, vl2_testbed};
 
 use super::*;
 use crate::plan::{SingleSampling, SingleScenario};
@@ -31,7 +31,8 @@ fn hostile() -> Document {
     };
     let axes = [Axis { name: HOSTILE.to_owned(), labels: vec![HOSTILE.to_owned()], unit: HOSTILE.to_owned() }];
     let workload = weft_scenario::workload::Workload::Shuffle { bytes_per_flow: weft_scenario::units::Bytes(1) };
-    let single = SingleScenario::on_fabric("vl2-testbed", Overlay::Vl2, "all", workload, SingleSampling::default());
+    let (file, sampling) = (FabricSpec::File("vl2-testbed".to_owned()), SingleSampling::default());
+    let single = SingleScenario::on_fabric("vl2-testbed", file, Overlay::Vl2, ("all", workload), sampling);
     let mut document = Document::of(&single.as_spec(HOSTILE), &axes, &fabric, &TrialRecords { key, records }).unwrap();
     document.nodes[0].name = HOSTILE.to_owned();
     document

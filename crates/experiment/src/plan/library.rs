@@ -1,10 +1,11 @@
 //! Finds plans, scenarios and fabric files: a file on disk wins over what is embedded in the binary.
 
-use std::io::Read;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use flate2::read::ZlibDecoder;
+use weft_scenario::topology::Generator;
 
 use super::meant::did_you_mean;
 use super::{Plan, PlanError};
@@ -45,16 +46,17 @@ pub(crate) fn is_embedded(name: &str, text: &str) -> bool {
 pub fn load(name_or_path: &str) -> Result<Plan, PlanError> {
     let short = name_or_path.strip_prefix("plans/").unwrap_or(name_or_path);
     let short = short.strip_suffix(".toml").unwrap_or(short);
-    for path in [name_or_path.to_owned(), format!("plans/{short}.toml")] {
-        if Path::new(&path).is_file() {
-            let text = std::fs::read_to_string(&path)
-                .map_err(|source| PlanError::Read { path: path.clone().into(), source })?;
-            return checked(Plan::parse(&path, &text)?);
-        }
+    let paths = [name_or_path.to_owned(), format!("plans/{short}.toml")].map(PathBuf::from);
+    let (found, unreadable) = first_file(&paths);
+    if let Some((path, text)) = found {
+        return checked(Plan::parse(&path.display().to_string(), &text)?);
     }
     match EMBEDDED.iter().find(|(name, _)| *name == short) {
         Some((name, text)) => checked(Plan::parse(&format!("embedded plan {name}"), text)?),
-        None => Err(PlanError::NotFound { name: name_or_path.to_owned(), advice: other_plans(name_or_path, short) }),
+        None => Err(unreadable.map_or_else(
+            || PlanError::NotFound { name: name_or_path.to_owned(), advice: other_plans(name_or_path, short) },
+            |(path, source)| PlanError::Read { path, source },
+        )),
     }
 }
 
@@ -90,25 +92,80 @@ pub fn scenario_names() -> impl Iterator<Item = &'static str> {
     EMBEDDED_SCENARIOS.iter().map(|(name, _)| *name)
 }
 
-/// The text of a fabric file: a path, or the name of a file in `fabrics/` on disk, or one embedded in the binary, in
-/// this order; `.yaml` may be left out.
-pub fn fabric_text(name: &str) -> Result<String, String> {
+/// How the origin of an embedded plan or scenario begins.
+const EMBEDDED_ORIGINS: [&str; 2] = ["embedded plan ", "embedded scenario "];
+
+/// The folder of the file that something was read from; none of an embedded plan.
+pub(super) fn folder_of(origin: &str) -> Option<PathBuf> {
+    let is_file = !EMBEDDED_ORIGINS.iter().any(|word| origin.starts_with(word));
+    is_file.then(|| Path::new(origin).parent().map_or_else(PathBuf::new, Path::to_path_buf))
+}
+
+/// The text of a fabric file: a path, or the name of a file in `fabrics/` on disk, or one embedded in the binary, in this order;
+/// `.yaml` may be left out. A path is one from `folder`: that of the file that names it, or the current one (`""`) for the command line.
+/// `None`: there are no files beside.
+pub fn fabric_text(name: &str, folder: Option<&Path>) -> Result<String, String> {
     let file = if name.ends_with(".yaml") || name.ends_with(".yml") { name.to_owned() } else { format!("{name}.yaml") };
     let short = file.strip_prefix("fabrics/").unwrap_or(&file);
-    for path in [name, &file, &format!("fabrics/{short}")] {
-        if Path::new(path).is_file() {
-            return std::fs::read_to_string(path).map_err(|error| error.to_string());
-        }
+    let beside = folder.into_iter().flat_map(|folder| [folder.join(name), folder.join(&file)]);
+    // Only names: what is a path is beside, or nowhere.
+    let in_fabrics = (!short.contains('/')).then(|| Path::new("fabrics").join(short));
+    let paths: Vec<PathBuf> = beside.chain(in_fabrics).collect();
+    let (found, unreadable) = first_file(&paths);
+    if let Some((_, text)) = found {
+        return Ok(text);
     }
     let stem = short.rsplit_once('.').map_or(short, |(stem, _)| stem);
-    let found = EMBEDDED_FABRICS.iter().find(|(name, _)| *name == stem).map(|(_, text)| text.clone());
-    found.ok_or_else(|| format!("there is no such file; {}", other_fabrics(stem)))
+    if let Some((_, text)) = EMBEDDED_FABRICS.iter().find(|(name, _)| *name == stem) {
+        return Ok(text.clone());
+    }
+    Err(match unreadable {
+        Some((path, reason)) => format!("cannot read {}: {reason}", path.display()),
+        None => {
+            let beside = folder.filter(|folder| !folder.as_os_str().is_empty() && Path::new(name).is_relative());
+            let place = beside.map_or_else(String::new, |folder| format!(" in {}", folder.display()));
+            format!("there is no such file{place}; {}", other_fabrics(stem))
+        }
+    })
+}
+
+/// A file's path and text.
+type Found = (PathBuf, String);
+
+/// The first of the files that is there, and of those before it the first that is there and cannot be read, with the reason. A folder
+/// is passed by like a file that is missing, if another is found: that of a run may have a plan's name.
+fn first_file(paths: &[PathBuf]) -> (Option<Found>, Option<(PathBuf, io::Error)>) {
+    let mut unreadable = None;
+    for path in paths {
+        match std::fs::read_to_string(path) {
+            Ok(text) => return (Some((path.clone(), text)), unreadable),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(error) => {
+                unreadable.get_or_insert((path.clone(), error));
+            }
+        }
+    }
+    (None, unreadable)
+}
+
+/// Names of the embedded fabrics.
+pub fn embedded_fabrics() -> impl Iterator<Item = &'static str> {
+    EMBEDDED_FABRICS.iter().map(|(name, _)| *name)
 }
 
 /// What to take instead of a fabric that is not there.
 fn other_fabrics(stem: &str) -> String {
-    let known: Vec<&str> = EMBEDDED_FABRICS.iter().map(|(name, _)| *name).collect();
-    let all = format!("embedded fabrics are: {}", known.join(", "));
+    if let Some(generator) = Generator::ALL.into_iter().find(|generator| generator.name() == stem) {
+        let keys = generator.keys().join(", ");
+        return format!("`{stem}` is a generator, which is written `{}`; it takes {keys}", generator.example());
+    }
+    let generators = Generator::ALL.map(Generator::name).join(", ");
+    let known: Vec<&str> = embedded_fabrics().collect();
+    let all = format!(
+        "embedded fabrics are: {}; generators, as `{}`: {generators}",
+        known.join(", "),
+        Generator::FatTree.example()
+    );
     did_you_mean(stem, &known).map_or(all.clone(), |question| format!("{question} {all}"))
 }
 

@@ -22,7 +22,7 @@ mod validate;
 pub use claim::{Band, Bound, Claim, Judge, Relation};
 pub use error::PlanError;
 pub(crate) use library::is_embedded;
-pub use library::{embedded_names, fabric_text, list, load, scenario_names, scenario_text};
+pub use library::{embedded_fabrics, embedded_names, fabric_text, list, load, scenario_names, scenario_text};
 pub use question_set::QuestionSet;
 pub(crate) use questions::{COUNT, LIMIT};
 pub use questions::{
@@ -106,7 +106,8 @@ impl Plan {
         let mut specs = BTreeMap::new();
         for mode in Mode::ALL {
             let read = read_mode(text, mode).map_err(|wrong| PlanError::misplaced(origin, text, &wrong))?;
-            for spec in read {
+            for mut spec in read {
+                spec.folder = library::folder_of(origin);
                 validate::check(&spec).map_err(|problem| PlanError::invalid(origin, text, problem))?;
                 specs.insert((mode, spec.runs_on.clone()), spec);
             }

@@ -17,6 +17,8 @@
 //!
 //! `[switching]`, `[transport]`, `[[fault]]` and `[sampling]` are as in plans; `[workload.NAME]` is allowed too.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -31,6 +33,7 @@ use weft_scenario::workload::Workload;
 
 use super::effect::Effects;
 use super::error::{Misplaced, Problem};
+use super::library::folder_of;
 use super::{
     Claim, Mode, Plan, PlanError, PlanSpec, Point, QuestionSet, SIM, Sampling, fabric_text, merge, settings, validate,
 };
@@ -49,6 +52,10 @@ pub struct SingleScenario {
     text: String,
     /// The scenario as a document, with the workload under its name.
     document: toml::Table,
+    /// Where files are that it names.
+    folder: Option<PathBuf>,
+    /// Whether the command line named the network, so that what is kept of a run has a file of it.
+    named_outside: bool,
 }
 
 #[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
@@ -100,23 +107,41 @@ impl SingleScenario {
             let has_name = workload.get("kind").is_none();
             document.insert("workload".to_owned(), if has_name { workload } else { named(&workload_name, workload) });
         }
-        Ok(Self { workload_name, tables, origin: origin.to_owned(), text: text.to_owned(), document })
+        let folder = folder_of(origin);
+        let (origin, text, named_outside) = (origin.to_owned(), text.to_owned(), false);
+        Ok(Self { workload_name, tables, origin, text, document, folder, named_outside })
     }
 
-    /// A workload on a fabric file (see [`fabric_text`]) with everything else as it is by default.
-    pub fn on_fabric(file: &str, overlay: Overlay, name: &str, workload: Workload, sampling: SingleSampling) -> Self {
+    /// A workload on a fabric with everything else as it is by default; `origin` is what people call the fabric, a file by a path from
+    /// the current folder.
+    pub fn on_fabric(
+        origin: &str,
+        fabric: FabricSpec,
+        overlay: Overlay,
+        (name, workload): (&str, Workload),
+        sampling: SingleSampling,
+    ) -> Self {
         let (switching, transport) = (Switching::default(), Transport::default());
-        let fabric = FabricSpec::File(file.to_owned());
         let mut document = toml::Table::new();
         let mut put = |key: &str, value: Result<toml::Value, toml::ser::Error>| {
             document.insert(key.to_owned(), value.expect("what a command line can say, a file can"));
         };
         put("overlay", toml::Value::try_from(overlay));
-        put("fabric", Ok(named("file", file.into())));
+        put("fabric", Ok(named("file", origin.into())));
         put("workload", toml::Value::try_from(&workload).map(|workload| named(name, workload)));
         put("sampling", toml::Value::try_from(&sampling));
         let tables = Tables { overlay, fabric, switching, transport, workload, fault: Vec::new(), sampling };
-        Self { workload_name: name.to_owned(), tables, origin: file.to_owned(), text: String::new(), document }
+        let (workload_name, text, folder) = (name.to_owned(), String::new(), Some(PathBuf::new()));
+        Self { workload_name, tables, origin: origin.to_owned(), text, document, folder, named_outside: true }
+    }
+
+    /// The same on another network, which people call `word`; a file is named by a path from the current folder.
+    #[must_use]
+    pub fn with_fabric(mut self, word: &str, fabric: FabricSpec) -> Self {
+        self.tables.fabric = fabric;
+        self.document.insert("fabric".to_owned(), named("file", word.into()));
+        (self.folder, self.named_outside) = (Some(PathBuf::new()), true);
+        self
     }
 
     /// How large the network will be, where that can be told before it is built; what makes none, and what cannot be sent there, is refused.
@@ -161,7 +186,7 @@ impl SingleScenario {
         let tables = &self.tables;
         let fabric = tables
             .fabric
-            .build(&|name| fabric_text(name))
+            .build(&|name| fabric_text(name, self.folder.as_deref()))
             .map_err(|error| self.wrong(error.to_string(), "[fabric]"))?;
         validate::check_network(&fabric, &tables.transport, &tables.switching, &tables.fault).map_err(invalid)?;
         self.check_workload(fabric.servers().count() as u32)?;
@@ -245,7 +270,7 @@ impl SingleScenario {
 
     fn complete_text(&self) -> String {
         let mut document = self.document.clone();
-        if matches!(self.tables.fabric, FabricSpec::File(_)) {
+        if self.named_outside || matches!(self.tables.fabric, FabricSpec::File(_)) {
             document.insert("fabric".to_owned(), named("file", fabric_file(0).into()));
         }
         toml::to_string(&document).expect("it was a document")
@@ -260,6 +285,7 @@ impl SingleScenario {
             runs_on: SIM.to_owned(),
             overlays: vec![tables.overlay],
             fabric: Some(tables.fabric.clone()),
+            folder: self.folder.clone(),
             switching: tables.switching.clone(),
             transport: tables.transport.clone(),
             workload: [(self.workload_name.clone(), tables.workload.clone())].into(),
@@ -364,7 +390,8 @@ mod tests {
         let flow = FlowSpec { spine: Some(1), ..FlowSpec::bulk(0, 2, 14_600, 5) };
         let sampling = SingleSampling { tcp_interval: Some(Nanos(5)), ..SingleSampling::default() };
         let on_fabric = |workload| {
-            SingleScenario::on_fabric("leaf-spine-small", Overlay::RBRIDGE, "mine", workload, sampling.clone())
+            let file = FabricSpec::File("leaf-spine-small".to_owned());
+            SingleScenario::on_fabric("leaf-spine-small", file, Overlay::RBRIDGE, ("mine", workload), sampling.clone())
         };
         let fault = "[[fault]]\nkind = \"link-down\"\nat = \"2 ms\"\na = \"leaf1\"\nb = \"spine1\"\n";
         let more = "[switching]\necn_threshold = \"30 kB\"\n[transport]\ncongestion_control = \"dctcp\"\n";

@@ -1,6 +1,7 @@
 //! The fields of a plan file.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::{DirectoryStore, Overlay, ProbeSpec, Transport};
@@ -103,6 +104,9 @@ pub struct PlanSpec {
     /// The engine that this is the plan for, or those that it compares: `lab`, `sim`, `lab+sim`.
     #[serde(skip)]
     pub runs_on: String,
+    /// The folder that files are named from, which is the plan's own; none where the plan is embedded.
+    #[serde(skip)]
+    pub folder: Option<PathBuf>,
     /// Axes of the sweep, in order of their names.
     #[serde(skip)]
     pub axes: Vec<Axis>,

@@ -202,7 +202,7 @@ fn a_short_name_a_path_and_a_wrong_name() {
     ] {
         assert_eq!(load(written).unwrap_err().to_string(), format!("no plan called `{written}`; {advice}"));
     }
-    let message = fabric_text("vl2-testbd").unwrap_err();
+    let message = fabric_text("vl2-testbd", None).unwrap_err();
     let expected = "there is no such file; did you mean `vl2-testbed`? embedded fabrics are: directory-bed, ";
     assert!(message.starts_with(expected), "{message}");
 }
@@ -296,7 +296,7 @@ fn sizes_that_the_claims_rest_on() {
     assert!(overlay.for_mode(Mode::Default).interleave);
     let shuffle = load("vl2/fig09-shuffle").unwrap();
     let spec = shuffle.for_mode(Mode::Default);
-    let fabric = spec.fabric.as_ref().unwrap().build(&fabric_text).unwrap();
+    let fabric = spec.fabric.as_ref().unwrap().build(&|name| fabric_text(name, None)).unwrap();
     assert_eq!(fabric.servers().count(), 75);
     let weft_scenario::workload::Workload::Shuffle { bytes_per_flow } = &spec.workload["all-to-all"] else {
         panic!("a shuffle");

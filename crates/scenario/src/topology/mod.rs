@@ -47,7 +47,7 @@ pub use output_queued::{OutputQueuedParams, output_queued};
 pub use outside::{Outside, OutsideError, OutsideSpec};
 pub use services::{Broadcast, Delivery, Service, broadcast_group};
 pub use size::{FabricSize, LINKS_MAX};
-pub use spec::{FabricError, FabricSpec};
+pub use spec::{FabricError, FabricSpec, Generator};
 pub use testbed::{TestbedParams, vl2_testbed};
 pub use tree::{TreeParams, tree};
 pub use yaml::{LoadError, check_yaml, fabric_schema, from_yaml, to_yaml};

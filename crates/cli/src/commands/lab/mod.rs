@@ -19,7 +19,7 @@ use weft_scenario::switching::Switching;
 use weft_scenario::units::BitsPerSec;
 
 use super::fabric;
-use crate::args::{GraphFormat, LabCommand, Output, OverlayChoice};
+use crate::args::{LabCommand, Output, OverlayChoice};
 use crate::exit::Failure;
 use crate::output::{self, Rows};
 use crate::progress::TerminalProgress;
@@ -52,7 +52,6 @@ pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure>
         LabCommand::Move { server, edge, common } => live::move_server(&server, &edge, common, quiet),
         LabCommand::Validate { checks, common } => live::validate(checks.as_deref(), common, quiet),
         LabCommand::Watch { name, listen, output } => watch::watch(name, listen, output.output),
-        LabCommand::Graph { fabric, format } => graph(&fabric, format),
         LabCommand::Capture { ports, all, write, lab, count, seconds, snap } => {
             let ports = if all { vec![CapturePorts::All] } else { ports };
             capture(ports, write, lab, Limits { count, seconds, snap }, quiet)
@@ -263,17 +262,6 @@ fn word<T: Serialize>(value: &T) -> String {
 fn exec(lab: Option<String>, node: &str, command: &[OsString]) -> Result<ExitCode, Failure> {
     let lab = lab_name(lab)?;
     match weft_lab::exec(&lab, node, command, &this_program().map_err(Failure::failed)?).map_err(failure)? {}
-}
-
-fn graph(name: &str, format: GraphFormat) -> Result<ExitCode, Failure> {
-    let fabric = fabric::read(name)?;
-    let drawing = match format {
-        GraphFormat::Text => weft_lab::graph::text(&fabric),
-        GraphFormat::Dot => weft_lab::graph::dot(&fabric),
-        GraphFormat::Svg => weft_lab::graph::svg(&fabric),
-    };
-    output::print_line(&drawing)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// How much a capture may become.

@@ -38,11 +38,16 @@ pub(super) struct Loaded {
 
 /// Reads and checks everything that the command line names.
 pub(super) fn load(args: &SimArgs) -> Result<Loaded, Failure> {
-    let name = args.scenario.as_str();
-    let single = match plan::scenario_text(name) {
+    let name = args.named();
+    let single = match args.scenario.as_ref().and_then(|name| plan::scenario_text(name)) {
         _ if is_scenario_file(name) => from_text(args, name, std::fs::read_to_string(name))?,
         Some((origin, text)) => from_text(args, &origin, text)?,
-        None => on_fabric(name, &args.traffic)?,
+        None => match (&args.scenario, &args.fabric) {
+            (Some(one), Some(other)) => {
+                return Err(Failure::usage(format!("`{one}` and --fabric {other} are both fabrics; name one")));
+            }
+            _ => on_fabric(name, &args.traffic)?,
+        },
     };
     let engine = SimEngine::default();
     let note = |size: &FabricSize, trial: &Trial| {
@@ -63,10 +68,14 @@ fn is_scenario_file(name: &str) -> bool {
 
 fn from_text(args: &SimArgs, origin: &str, text: std::io::Result<String>) -> Result<SingleScenario, Failure> {
     if let Some(flag) = args.traffic.given().first() {
-        return Err(Failure::usage(format!("{flag} has no effect on {}: the file says it itself", args.scenario)));
+        return Err(Failure::usage(format!("{flag} has no effect on {}: the file says it itself", args.named())));
     }
     let text = text.map_err(|error| Failure::usage(format!("cannot read scenario {origin}: {error}")))?;
-    SingleScenario::parse(origin, &text).map_err(Failure::usage)
+    let single = SingleScenario::parse(origin, &text).map_err(Failure::usage)?;
+    Ok(match args.fabric.as_deref() {
+        Some(other) => single.with_fabric(other, fabric::named(other)?),
+        None => single,
+    })
 }
 
 fn on_fabric(name: &str, traffic: &TrafficArgs) -> Result<SingleScenario, Failure> {
@@ -82,7 +91,7 @@ fn on_fabric(name: &str, traffic: &TrafficArgs) -> Result<SingleScenario, Failur
     };
     let default = SingleSampling::default();
     let sampling = SingleSampling { time_limit: traffic.time_limit.unwrap_or(default.time_limit), ..default };
-    Ok(SingleScenario::on_fabric(name, overlay, &workload_name, workload, sampling))
+    Ok(SingleScenario::on_fabric(name, fabric::named(name)?, overlay, (&workload_name, workload), sampling))
 }
 
 impl WorkloadChoice {

@@ -54,7 +54,7 @@ impl Summary {
         let totals = &outcome.totals;
         Self {
             schema_version: 1,
-            scenario: args.scenario.clone(),
+            scenario: args.named().to_owned(),
             fabric: loaded.scenario.fabric.name().to_owned(),
             overlay: loaded.scenario.overlay.name(),
             workload: loaded.single.workload_name.clone(),

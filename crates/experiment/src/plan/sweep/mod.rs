@@ -93,8 +93,8 @@ impl PlanSpec {
                 (Some((_, known)), _) => known.clone(),
                 (None, Some(fabric)) => {
                     let servers = directory_servers(&point.spec);
-                    let built =
-                        fabric.build(&fabric_text).and_then(|fabric| Ok(fabric.with_directory_servers(servers)?));
+                    let text = |name: &str| fabric_text(name, self.folder.as_deref());
+                    let built = fabric.build(&text).and_then(|fabric| Ok(fabric.with_directory_servers(servers)?));
                     built.map_err(|error| match self.axes.is_empty() {
                         true => error.to_string(),
                         false => format!("at {}: {error}", point.name(&self.axes)),

@@ -6,6 +6,10 @@
 //! servers_per_tor = [19, 19, 19, 18]
 //! server_rate = "20 Mbit/s"
 //! ```
+//!
+//! The command line names one by a word, `vl2-testbed:servers_per_tor=[19,19,19,18],server_rate=20M` (`word.rs`).
+
+mod word;
 
 use serde::Deserialize;
 
@@ -146,9 +150,10 @@ struct RawSpec {
     link_delay: Option<Nanos>,
 }
 
+/// What makes a fabric of a few numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Generator {
+pub enum Generator {
     Vl2Testbed,
     Vl2Clos,
     LeafSpine,
@@ -158,6 +163,127 @@ enum Generator {
     Tree,
     Conventional,
     OverlayPair,
+}
+
+impl Generator {
+    /// Every generator, in the order of the documentation.
+    pub const ALL: [Self; 9] = [
+        Self::Vl2Testbed,
+        Self::Vl2Clos,
+        Self::LeafSpine,
+        Self::FatTree,
+        Self::Mesh,
+        Self::OutputQueued,
+        Self::Tree,
+        Self::Conventional,
+        Self::OverlayPair,
+    ];
+
+    /// Its name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Vl2Testbed => "vl2-testbed",
+            Self::Vl2Clos => "vl2-clos",
+            Self::LeafSpine => "leaf-spine",
+            Self::FatTree => "fat-tree",
+            Self::Mesh => "mesh",
+            Self::OutputQueued => "output-queued",
+            Self::Tree => "tree",
+            Self::Conventional => "conventional",
+            Self::OverlayPair => "overlay-pair",
+        }
+    }
+
+    /// The keys that it takes; none of the others has an effect.
+    pub fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Vl2Testbed => {
+                &["servers_per_tor", "server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"]
+            }
+            Self::Vl2Clos => &[
+                "aggregation_ports",
+                "intermediate_ports",
+                "servers_per_tor",
+                "server_rate",
+                "core_rate",
+                "server_buffer",
+                "core_buffer",
+                "link_delay",
+            ],
+            Self::LeafSpine => &[
+                "spines",
+                "leaves",
+                "servers_per_leaf",
+                "links_per_pair",
+                "server_rate",
+                "core_rate",
+                "server_buffer",
+                "core_buffer",
+                "link_delay",
+            ],
+            Self::FatTree => {
+                &["k", "servers_per_tor", "server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"]
+            }
+            Self::Mesh => &[
+                "leaves",
+                "servers_per_leaf",
+                "server_rate",
+                "core_rate",
+                "server_buffer",
+                "core_buffer",
+                "link_delay",
+            ],
+            Self::OutputQueued => &["servers", "server_rate", "server_buffer", "link_delay"],
+            Self::Tree => &[
+                "servers",
+                "servers_per_rack",
+                "oversubscription",
+                "aggregations",
+                "server_rate",
+                "server_buffer",
+                "core_buffer",
+                "link_delay",
+            ],
+            Self::Conventional => &[
+                "tors",
+                "servers_per_tor",
+                "aggregation_pairs",
+                "access_pairs",
+                "cores",
+                "tor_oversubscription",
+                "aggregation_oversubscription",
+                "access_oversubscription",
+                "server_rate",
+                "server_buffer",
+                "core_buffer",
+                "link_delay",
+            ],
+            Self::OverlayPair => &["server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"],
+        }
+    }
+
+    /// A fabric of it as the command line names one: with the keys that it needs, where it needs some.
+    pub fn example(self) -> &'static str {
+        match self {
+            Self::Vl2Testbed => "vl2-testbed:servers_per_tor=5",
+            Self::Vl2Clos => "vl2-clos:aggregation_ports=4,intermediate_ports=4",
+            Self::LeafSpine => "leaf-spine:spines=2,leaves=4,servers_per_leaf=8",
+            Self::FatTree => "fat-tree:k=4",
+            Self::Mesh => "mesh:leaves=8",
+            Self::OutputQueued => "output-queued:servers=100",
+            Self::Tree => "tree:servers=80,oversubscription=5",
+            Self::Conventional => "conventional:tors=30",
+            Self::OverlayPair => "overlay-pair:server_rate=10G",
+        }
+    }
+
+    /// What its keys are about, where that explains why one is missing.
+    fn about(self) -> &'static str {
+        match self {
+            Self::Tree | Self::Conventional => ", whose core rates follow from the oversubscription",
+            _ => "",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
@@ -199,12 +325,38 @@ impl RawSpec {
         all.into_iter().filter(|(_, set)| *set).map(|(key, _)| key).collect()
     }
 
-    /// Refuses keys that the fabric does not take, so that no setting is silently without effect.
-    fn only(&self, fabric: &str, known: &[&str]) -> Result<(), String> {
-        match self.keys().into_iter().find(|key| !known.contains(key)) {
+    /// Refuses keys that the generator does not take, so that no setting is silently without effect.
+    fn only(&self, generator: Generator) -> Result<(), String> {
+        match self.keys().into_iter().find(|key| !generator.keys().contains(key)) {
             None => Ok(()),
-            Some(key) if known.is_empty() => Err(format!("`{key}` has no effect on {fabric}; remove it")),
-            Some(key) => Err(format!("`{key}` has no effect on {fabric}; it takes {}", known.join(", "))),
+            Some(key) => Err(format!(
+                "`{key}` has no effect on the generator {}{}; it takes {}",
+                generator.name(),
+                generator.about(),
+                generator.keys().join(", ")
+            )),
+        }
+    }
+
+    /// Refuses all keys beside a file, which says everything itself.
+    fn nothing(&self) -> Result<(), String> {
+        match self.keys().first() {
+            None => Ok(()),
+            Some(key) => Err(format!("`{key}` has no effect on a fabric from a file; remove it")),
+        }
+    }
+
+    fn of(self, generator: Generator) -> Result<FabricSpec, String> {
+        match generator {
+            Generator::Vl2Testbed => Ok(self.testbed()),
+            Generator::Vl2Clos => self.clos(),
+            Generator::LeafSpine => self.leaf_spine(),
+            Generator::FatTree => self.fat_tree(),
+            Generator::Mesh => self.mesh(),
+            Generator::OutputQueued => self.output_queued(),
+            Generator::Tree => Ok(self.tree()),
+            Generator::Conventional => self.conventional(),
+            Generator::OverlayPair => Ok(FabricSpec::OverlayPair(self.links())),
         }
     }
 
@@ -219,30 +371,16 @@ impl RawSpec {
         }
     }
 
-    fn testbed(self) -> Result<FabricSpec, String> {
-        const KEYS: &[&str] =
-            &["servers_per_tor", "server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"];
-        self.only("the generator vl2-testbed", KEYS)?;
+    fn testbed(self) -> FabricSpec {
         let servers_per_tor = match self.servers_per_tor {
             None => TestbedParams::default().servers_per_tor,
             Some(PerTor::Each(servers)) => [servers; 4],
             Some(PerTor::Four(servers)) => servers,
         };
-        Ok(FabricSpec::Vl2Testbed(TestbedParams { servers_per_tor, links: self.links() }))
+        FabricSpec::Vl2Testbed(TestbedParams { servers_per_tor, links: self.links() })
     }
 
     fn clos(self) -> Result<FabricSpec, String> {
-        const KEYS: &[&str] = &[
-            "aggregation_ports",
-            "intermediate_ports",
-            "servers_per_tor",
-            "server_rate",
-            "core_rate",
-            "server_buffer",
-            "core_buffer",
-            "link_delay",
-        ];
-        self.only("the generator vl2-clos", KEYS)?;
         let (Some(aggregation_ports), Some(intermediate_ports)) = (self.aggregation_ports, self.intermediate_ports)
         else {
             return Err("the generator vl2-clos needs `aggregation_ports` and `intermediate_ports`".to_owned());
@@ -257,18 +395,6 @@ impl RawSpec {
     }
 
     fn leaf_spine(self) -> Result<FabricSpec, String> {
-        const KEYS: &[&str] = &[
-            "spines",
-            "leaves",
-            "servers_per_leaf",
-            "links_per_pair",
-            "server_rate",
-            "core_rate",
-            "server_buffer",
-            "core_buffer",
-            "link_delay",
-        ];
-        self.only("the generator leaf-spine", KEYS)?;
         let (Some(spines), Some(leaves), Some(servers_per_leaf)) = (self.spines, self.leaves, self.servers_per_leaf)
         else {
             return Err("the generator leaf-spine needs `spines`, `leaves` and `servers_per_leaf`".to_owned());
@@ -278,9 +404,6 @@ impl RawSpec {
     }
 
     fn fat_tree(self) -> Result<FabricSpec, String> {
-        const KEYS: &[&str] =
-            &["k", "servers_per_tor", "server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"];
-        self.only("the generator fat-tree", KEYS)?;
         let k = self.k.ok_or("the generator fat-tree needs `k`, the ports of a switch")?;
         let servers_per_tor = match self.servers_per_tor {
             None => k / 2,
@@ -293,9 +416,6 @@ impl RawSpec {
     }
 
     fn mesh(self) -> Result<FabricSpec, String> {
-        const KEYS: &[&str] =
-            &["leaves", "servers_per_leaf", "server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"];
-        self.only("the generator mesh", KEYS)?;
         let default = MeshParams::default();
         Ok(FabricSpec::Mesh(MeshParams {
             leaves: self.leaves.ok_or("the generator mesh needs `leaves`")?,
@@ -305,7 +425,6 @@ impl RawSpec {
     }
 
     fn output_queued(self) -> Result<FabricSpec, String> {
-        self.only("the generator output-queued", &["servers", "server_rate", "server_buffer", "link_delay"])?;
         let Some(servers) = self.servers else {
             return Err("the generator output-queued needs `servers`".to_owned());
         };
@@ -318,44 +437,18 @@ impl RawSpec {
         }))
     }
 
-    fn tree(self) -> Result<FabricSpec, String> {
-        const KEYS: &[&str] = &[
-            "servers",
-            "servers_per_rack",
-            "oversubscription",
-            "aggregations",
-            "server_rate",
-            "server_buffer",
-            "core_buffer",
-            "link_delay",
-        ];
-        self.only("the generator tree, whose core rates follow from the oversubscription", KEYS)?;
+    fn tree(self) -> FabricSpec {
         let default = TreeParams::default();
-        Ok(FabricSpec::Tree(TreeParams {
+        FabricSpec::Tree(TreeParams {
             servers: self.servers.unwrap_or(default.servers),
             servers_per_rack: self.servers_per_rack.unwrap_or(default.servers_per_rack),
             oversubscription: self.oversubscription.unwrap_or(default.oversubscription),
             aggregations: self.aggregations.unwrap_or(default.aggregations),
             links: self.links(),
-        }))
+        })
     }
 
     fn conventional(self) -> Result<FabricSpec, String> {
-        const KEYS: &[&str] = &[
-            "tors",
-            "servers_per_tor",
-            "aggregation_pairs",
-            "access_pairs",
-            "cores",
-            "tor_oversubscription",
-            "aggregation_oversubscription",
-            "access_oversubscription",
-            "server_rate",
-            "server_buffer",
-            "core_buffer",
-            "link_delay",
-        ];
-        self.only("the generator conventional, whose core rates follow from the oversubscription", KEYS)?;
         let default = ConventionalParams::default();
         let servers_per_tor = match self.servers_per_tor {
             None => default.servers_per_tor,
@@ -379,12 +472,6 @@ impl RawSpec {
             links,
         }))
     }
-
-    fn overlay_pair(self) -> Result<FabricSpec, String> {
-        const KEYS: &[&str] = &["server_rate", "core_rate", "server_buffer", "core_buffer", "link_delay"];
-        self.only("the generator overlay-pair", KEYS)?;
-        Ok(FabricSpec::OverlayPair(self.links()))
-    }
 }
 
 impl TryFrom<RawSpec> for FabricSpec {
@@ -392,16 +479,11 @@ impl TryFrom<RawSpec> for FabricSpec {
 
     fn try_from(raw: RawSpec) -> Result<Self, String> {
         match (raw.generator, raw.file.clone()) {
-            (Some(Generator::Vl2Testbed), None) => raw.testbed(),
-            (Some(Generator::Vl2Clos), None) => raw.clos(),
-            (Some(Generator::LeafSpine), None) => raw.leaf_spine(),
-            (Some(Generator::FatTree), None) => raw.fat_tree(),
-            (Some(Generator::Mesh), None) => raw.mesh(),
-            (Some(Generator::OutputQueued), None) => raw.output_queued(),
-            (Some(Generator::Tree), None) => raw.tree(),
-            (Some(Generator::Conventional), None) => raw.conventional(),
-            (Some(Generator::OverlayPair), None) => raw.overlay_pair(),
-            (None, Some(file)) => raw.only("a fabric from a file", &[]).map(|()| Self::File(file)),
+            (Some(generator), None) => {
+                raw.only(generator)?;
+                raw.of(generator)
+            }
+            (None, Some(file)) => raw.nothing().map(|()| Self::File(file)),
             (Some(_), Some(_)) => Err("a fabric has a `generator` or a `file`, not both".to_owned()),
             (None, None) => Err("name the fabric: `generator = \"vl2-testbed\"` or `file = \"name.yaml\"`".to_owned()),
         }

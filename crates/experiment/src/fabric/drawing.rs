@@ -219,7 +219,7 @@ int1         intermediate tor1 (200 Mbit/s), tor2 (200 Mbit/s)
 
     #[test]
     fn switches_of_kinds_of_their_own_say_so() {
-        let file = include_str!("../../../fabrics/trill-mixed.yaml");
+        let file = include_str!("../../../../fabrics/trill-mixed.yaml");
         let fabric = weft_scenario::topology::from_yaml(file, "trill-mixed.yaml").unwrap();
         let line = "b1           rbridge      s1 (10 Gbit/s), b2 (10 Gbit/s), forwarding: bridge\n";
         assert!(text(&fabric).contains(line), "{}", text(&fabric));
@@ -229,7 +229,7 @@ int1         intermediate tor1 (200 Mbit/s), tor2 (200 Mbit/s)
 
     #[test]
     fn the_outside_is_drawn_above_its_borders() {
-        let text_of_file = include_str!("../../../fabrics/vl2-internet.yaml");
+        let text_of_file = include_str!("../../../../fabrics/vl2-internet.yaml");
         let fabric = weft_scenario::topology::from_yaml(text_of_file, "vl2-internet.yaml").unwrap();
         let net = fabric.find("net").unwrap();
         let places = places(&fabric);
