@@ -151,5 +151,5 @@ simulator-only: # the binary without the lab (no clang, no libelf, no root), and
 	$(CARGO) clippy --release --locked --package weft-node --no-default-features -- --deny warnings
 
 clean: ## remove what was built, and anything a lab left behind
-	@if [ -x $(WEFT) ] && [ "$$(id -u)" = 0 ]; then $(WEFT) lab down --all; fi
+	@if [ -x $(WEFT) ] && [ "$$(id -u)" = 0 ]; then $(WEFT) lab down --all --yes; fi
 	$(CARGO) clean

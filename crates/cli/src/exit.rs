@@ -1,5 +1,6 @@
 //! Exit codes, and how a failure is told: one line with what, why and what to do.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use weft_scenario::engine::EngineError;
@@ -45,7 +46,10 @@ impl Failure {
     /// Tells it on standard error.
     pub(crate) fn report(&self, format: LogFormat) -> ExitCode {
         match format {
-            LogFormat::Text => eprintln!("weft: {}", self.message),
+            // A terminal that has gone changes nothing of the exit code.
+            LogFormat::Text => {
+                let _ = writeln!(std::io::stderr(), "weft: {}", self.message);
+            }
             LogFormat::Json => tracing::error!(target: FAILURE_LOG, exit_code = self.code, "{}", self.message),
         }
         ExitCode::from(self.code)

@@ -1,6 +1,6 @@
 //! Progress on standard error, with the time that a phase still takes: a bar on a terminal, plain lines elsewhere, nothing when quiet.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,11 +41,14 @@ fn to_go(elapsed: Duration, done_ratio: f64) -> String {
 }
 
 impl TerminalProgress {
-    /// The first Ctrl-C or SIGTERM asks to stop and clean up; a second one ends the process at once (the next
-    /// `weft lab down --all` sweeps up then).
+    /// The first Ctrl-C, SIGTERM or end of the terminal (SIGHUP, unless `nohup` has it ignored) asks to stop and clean up; a second
+    /// one ends the process at once, as Ctrl-\ does (the next run or `weft lab down --all` sweeps up then).
     pub(crate) fn new(quiet: bool) -> std::io::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let hangs_up = (!is_ignored(SIGHUP, &status)).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hangs_up) {
             signal_hook::flag::register_conditional_shutdown(signal, 130, interrupted.clone())?;
             signal_hook::flag::register(signal, interrupted.clone())?;
         }
@@ -78,9 +81,21 @@ impl TerminalProgress {
     fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            None => say(text),
         }
     }
+}
+
+/// One line on standard error. That nobody hears it any more, on a terminal that has gone, ends no clean-up.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Whether a process with this `/proc/PID/status` ignores a signal.
+fn is_ignored(signal: i32, status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 impl Progress for TerminalProgress {
@@ -98,7 +113,7 @@ impl Progress for TerminalProgress {
                 bar.set_message(detail.to_owned());
                 bar.set_position(0);
             }
-            None => eprintln!("{name:>12}  {detail}"),
+            None => say(&format!("{name:>12}  {detail}")),
         }
     }
 
@@ -115,7 +130,7 @@ impl Progress for TerminalProgress {
         }
         if plain.last_line.elapsed() >= PLAIN_LINE_INTERVAL {
             plain.last_line = Instant::now();
-            eprintln!("{:>12}  {:3.0} %  {text}{to_go}", plain.phase, done_ratio.clamp(0.0, 1.0) * 100.0);
+            say(&format!("{:>12}  {:3.0} %  {text}{to_go}", plain.phase, done_ratio.clamp(0.0, 1.0) * 100.0));
         }
     }
 
@@ -133,6 +148,13 @@ impl Progress for TerminalProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nohup_is_heeded() {
+        let status = |mask: &str| format!("Name:\tweft\nSigIgn:\t{mask}\nSigCgt:\t0\n");
+        assert!(is_ignored(1, &status("0000000000001001")));
+        assert!(!is_ignored(1, &status("0000000000001000")) && !is_ignored(1, "junk"));
+    }
 
     #[test]
     fn what_is_left_is_told_once_it_can_be() {

@@ -4,9 +4,10 @@
 
 use std::fmt::Display;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::error::LabError;
+use crate::process;
 
 /// A program of iproute2 that reads batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(crate) fn run(program: Program, node: &str, lines: &[impl Display]) -> Resul
         return Ok(());
     }
     let name = program.name();
-    let mut child = Command::new(name)
+    let mut child = process::command(name)
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::mount::{UnmountFlags, unmount};
 use weft_datapath::bpffs;
@@ -26,6 +26,7 @@ use crate::process::{self, ProcessId};
 use crate::removal::remove_tree;
 use crate::state::LabState;
 use crate::tester::usage;
+use crate::verbs::{self, LabRow};
 use crate::{frr, sysctls};
 
 /// What was removed.
@@ -53,19 +54,68 @@ pub fn down(lab: &str) -> Result<Removed, LabError> {
     Ok(removed)
 }
 
-/// Takes every lab down and removes whatever else labs and beds have left, also without a state file.
-pub fn down_all() -> Result<Removed, LabError> {
-    down_matching("")
+/// What [`down_all`] would do now.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// Labs that it would take down.
+    pub labs: Vec<LabRow>,
+    /// Labs of runs that are at work, which it would spare.
+    pub held: Vec<HeldLab>,
+    /// Things that belong to no lab and no process, which it would remove.
+    pub strays: Vec<String>,
 }
 
-/// As [`down_all`], but only labs whose name begins with `prefix`.
+/// A lab that a run is at work with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldLab {
+    /// Its name.
+    pub lab: String,
+    /// The run's process.
+    pub pid: u32,
+    /// The command line of that.
+    pub command: String,
+}
+
+/// What [`down_all`] would do now; changes nothing.
+pub fn survey() -> Result<Survey, LabError> {
+    folders_are_ours()?;
+    let (mut labs, mut held) = (Vec::new(), Vec::new());
+    for lab in lab_names() {
+        match holder(&lab) {
+            Some(process) => held.push(HeldLab { lab, pid: process.pid, command: process.command_line() }),
+            None => labs.push(verbs::row(&lab)),
+        }
+    }
+    let strays = Strays::find("")?;
+    Ok(Survey { labs, held, strays: strays.names() })
+}
+
+/// The process of a run that is at work with a lab.
+fn holder(lab: &str) -> Option<ProcessId> {
+    LabState::load(lab).ok()?.owner.filter(|owner| owner.is_alive())
+}
+
+/// Takes every lab down that no run is at work with, and removes whatever else labs and beds have left, also without a state
+/// file.
+pub fn down_all() -> Result<Removed, LabError> {
+    sweep("", |lab| holder(lab).is_none())
+}
+
+/// Takes labs down whose name begins with `prefix`, of whomever they are, and removes what such labs have left.
 pub fn down_matching(prefix: &str) -> Result<Removed, LabError> {
+    sweep(prefix, |lab| lab.starts_with(prefix))
+}
+
+fn sweep(prefix: &str, goes: impl Fn(&str) -> bool) -> Result<Removed, LabError> {
     folders_are_ours()?;
     let mut removed = Removed::default();
-    for lab in lab_names().into_iter().filter(|lab| lab.starts_with(prefix)) {
+    for lab in lab_names().into_iter().filter(|lab| goes(lab)) {
         remove_lab(&lab, LabState::load(&lab).ok().as_ref(), &mut removed)?;
     }
-    remove_strays(prefix, &mut removed)?;
+    Strays::find(prefix)?.remove(&mut removed)?;
+    if prefix.is_empty() {
+        usage::sweep()?;
+    }
     release_machine(&mut removed)?;
     Ok(removed)
 }
@@ -160,58 +210,114 @@ fn note(left: &mut Vec<String>, what: String) {
     }
 }
 
-fn remove_strays(prefix: &str, removed: &mut Removed) -> Result<(), LabError> {
-    let beginning = format!("{PREFIX}{prefix}");
-    stray_namespaces(prefix, &beginning, removed)?;
-    for (name, owner) in frr::run_dirs()?.into_iter().filter(|(name, _)| name.starts_with(&*undotted(&beginning))) {
-        match owner {
-            Some(owner) if is_stray(&owner, prefix) => {
-                frr::remove_run_dir(&name)?;
-                removed.strays.push(home::frr_dir(&name).display().to_string());
-            }
-            Some(_) => {}
-            None => {
-                let path = home::frr_dir(&name);
-                note(&mut removed.left, format!("{}, which was not made by weft", path.display()));
-            }
-        }
-    }
-    for parent in [LABS_DIR, BPF_DIR, STORES_DIR] {
-        match Folder::open(Path::new(parent)) {
-            Ok(Some(folder)) => stray_folders(&folder, prefix, removed)?,
-            Ok(None) => {}
-            Err(unsafe_folder) => note(&mut removed.left, unsafe_folder.to_string()),
-        }
-    }
-    if prefix.is_empty() {
-        removed.strays.extend(usage::sweep()?.into_iter().map(|folder| folder.display().to_string()));
-    }
-    Ok(())
+/// What nobody takes care of: of labs that have no directory any more, and of processes that are gone.
+struct Strays {
+    namespaces: Vec<(String, Found)>,
+    /// FRR's run folders, by their names.
+    run_dirs: Vec<String>,
+    /// Folders where labs have theirs, and names in them.
+    folders: Vec<(Folder, Vec<String>)>,
+    /// Control groups.
+    groups: Vec<PathBuf>,
+    /// What looks like ours and is not, each with the reason.
+    left: Vec<String>,
 }
 
-fn stray_namespaces(prefix: &str, beginning: &str, removed: &mut Removed) -> Result<(), LabError> {
-    let mut ours = Vec::new();
-    for (name, found) in netns::look_at_all(PREFIX)? {
-        match &found {
-            Found::Ours(owner, _) | Found::Stub(Some(owner)) if is_stray(owner, prefix) => ours.push((name, found)),
-            Found::Ours(Owner::Process(id), _) if prefix.is_empty() => {
-                note(&mut removed.left, format!("namespace {name}, which process {} uses", id.pid));
+impl Strays {
+    /// Looks for those of labs with this beginning; of processes only without one.
+    fn find(prefix: &str) -> Result<Self, LabError> {
+        let beginning = format!("{PREFIX}{prefix}");
+        let mut found = Self {
+            namespaces: Vec::new(),
+            run_dirs: Vec::new(),
+            folders: Vec::new(),
+            groups: Vec::new(),
+            left: Vec::new(),
+        };
+        found.find_namespaces(prefix, &beginning)?;
+        for (name, owner) in frr::run_dirs()?.into_iter().filter(|(name, _)| name.starts_with(&*undotted(&beginning))) {
+            match owner {
+                Some(owner) if is_stray(&owner, prefix) => found.run_dirs.push(name),
+                Some(_) => {}
+                None => {
+                    let path = home::frr_dir(&name);
+                    note(&mut found.left, format!("{}, which was not made by weft", path.display()));
+                }
             }
-            Found::Foreign(why) if name.starts_with(beginning) => {
-                note(&mut removed.left, format!("namespace {name}, which {why}"));
-            }
-            Found::Stub(None) if name.starts_with(beginning) => {
-                note(&mut removed.left, format!("{}, an empty file", home::namespace_path(&name).display()));
-            }
-            _ => {}
         }
+        let labs = lab_names();
+        for parent in [LABS_DIR, BPF_DIR, STORES_DIR] {
+            match Folder::open(Path::new(parent)) {
+                Ok(Some(folder)) => found.find_folders(folder, prefix, &labs),
+                Ok(None) => {}
+                Err(unsafe_folder) => note(&mut found.left, unsafe_folder.to_string()),
+            }
+        }
+        if prefix.is_empty() {
+            found.groups = usage::left_behind()?;
+        }
+        Ok(found)
     }
-    let processes = process::in_namespaces(&inodes(&ours));
-    process::kill_all(&processes);
-    netns::delete(&names(&ours))?;
-    removed.strays.extend(processes.iter().map(|process| format!("process {}", process.pid)));
-    removed.strays.extend(names(&ours).into_iter().map(|name| format!("namespace {name}")));
-    Ok(())
+
+    fn find_namespaces(&mut self, prefix: &str, beginning: &str) -> Result<(), LabError> {
+        for (name, found) in netns::look_at_all(PREFIX)? {
+            match &found {
+                Found::Ours(owner, _) | Found::Stub(Some(owner)) if is_stray(owner, prefix) => {
+                    self.namespaces.push((name, found));
+                }
+                Found::Ours(Owner::Process(id), _) if prefix.is_empty() => {
+                    note(&mut self.left, format!("namespace {name}, which process {} uses", id.pid));
+                }
+                Found::Foreign(why) if name.starts_with(beginning) => {
+                    note(&mut self.left, format!("namespace {name}, which {why}"));
+                }
+                Found::Stub(None) if name.starts_with(beginning) => {
+                    note(&mut self.left, format!("{}, an empty file", home::namespace_path(&name).display()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn find_folders(&mut self, parent: Folder, prefix: &str, labs: &[String]) {
+        for name in parent.links().into_iter().filter(|name| name.starts_with(prefix)) {
+            note(&mut self.left, format!("{}, which is a link", parent.path().join(name).display()));
+        }
+        // On the BPF file system names of labs have no dots.
+        let on_bpffs = parent.path() == Path::new(BPF_DIR);
+        let is_stray = |name: &String| {
+            let lab = if on_bpffs { dotted(name) } else { name.clone() };
+            lab.starts_with(prefix) && !labs.contains(&lab) && check_lab_name(&lab).is_ok()
+        };
+        let strays = parent.directories().into_iter().filter(is_stray).collect();
+        self.folders.push((parent, strays));
+    }
+
+    /// As people see them listed.
+    fn names(&self) -> Vec<String> {
+        let namespaces = names(&self.namespaces).into_iter().map(|name| format!("namespace {name}"));
+        let run_dirs = self.run_dirs.iter().map(|name| home::frr_dir(name));
+        let folders = self.folders.iter().flat_map(|(parent, names)| names.iter().map(|name| parent.path().join(name)));
+        let paths = run_dirs.chain(folders).chain(self.groups.iter().cloned());
+        namespaces.chain(paths.map(|path| path.display().to_string())).collect()
+    }
+
+    fn remove(self, removed: &mut Removed) -> Result<(), LabError> {
+        let processes = process::in_namespaces(&inodes(&self.namespaces));
+        process::kill_all(&processes);
+        removed.strays.extend(processes.iter().map(|process| format!("process {}", process.pid)));
+        removed.strays.extend(self.names());
+        netns::delete(&names(&self.namespaces))?;
+        self.run_dirs.iter().try_for_each(|name| frr::remove_run_dir(name))?;
+        for (parent, names) in &self.folders {
+            for name in names {
+                remove_tree(parent, name)?;
+            }
+        }
+        self.left.into_iter().for_each(|left| note(&mut removed.left, left));
+        Ok(())
+    }
 }
 
 /// Whether nothing else takes care of what has this owner. A lab's directory is there before anything else of it.
@@ -222,30 +328,9 @@ fn is_stray(owner: &Owner, prefix: &str) -> bool {
     }
 }
 
-/// How many namespaces and run folders a sweep would remove.
-pub(crate) fn count_strays() -> usize {
-    let namespaces = netns::look_at_all(PREFIX).unwrap_or_default().into_iter().filter_map(|(_, found)| match found {
-        Found::Ours(owner, _) | Found::Stub(Some(owner)) => Some(owner),
-        _ => None,
-    });
-    let run_dirs = frr::run_dirs().unwrap_or_default().into_iter().filter_map(|(_, owner)| owner);
-    namespaces.chain(run_dirs).filter(|owner| is_stray(owner, "")).count()
-}
-
-fn stray_folders(parent: &Folder, prefix: &str, removed: &mut Removed) -> Result<(), LabError> {
-    let path = |name: &str| parent.path().join(name).display().to_string();
-    // On the BPF file system names of labs have no dots.
-    let lab_of = |name: &str| if parent.path() == Path::new(BPF_DIR) { dotted(name) } else { name.to_owned() };
-    for (name, lab) in parent.directories().into_iter().map(|name| (name.clone(), lab_of(&name))) {
-        let is_free = lab.starts_with(prefix) && !lab_names().contains(&lab) && check_lab_name(&lab).is_ok();
-        if is_free && remove_tree(parent, &name)? {
-            removed.strays.push(path(&name));
-        }
-    }
-    for name in parent.links().into_iter().filter(|name| name.starts_with(prefix)) {
-        note(&mut removed.left, format!("{}, which is a link", path(&name)));
-    }
-    Ok(())
+/// How many things a sweep would remove beside labs.
+pub(crate) fn count_strays() -> Result<usize, LabError> {
+    Strays::find("").map(|strays| strays.names().len())
 }
 
 /// When the last lab is gone, gives back what labs share: the machine's settings, bpffs, `/run/netns`, `/run/weft`.

@@ -72,6 +72,14 @@ pub enum LabError {
         /// The nodes it has.
         known: String,
     },
+    #[error("node `{node}` has no log of a daemon `{daemon}`; it has: {known}")]
+    NoSuchDaemon {
+        node: String,
+        /// The daemon asked for.
+        daemon: String,
+        /// The daemons that have logs there.
+        known: String,
+    },
     #[error("node `{node}` has no interface `{interface}`; it has: {known}")]
     NoSuchInterface {
         node: String,
@@ -170,7 +178,7 @@ pub enum LabError {
         tolerance_percent: f64,
     },
     /// A lab's state file cannot be used.
-    #[error("state of lab `{lab}` cannot be read ({reason}); remove the lab: weft lab down --all")]
+    #[error("state of lab `{lab}` cannot be read ({reason}); remove the lab: weft lab down {lab}")]
     BadState { lab: String, reason: String },
     /// A directory server does not take the servers' AAs.
     #[error("directory server `{node}` does not take the servers' AAs: {reason}")]

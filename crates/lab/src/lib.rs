@@ -3,7 +3,8 @@
 //!
 //! A lab never forwards a packet itself: the kernel does, configured by text batches that can be repeated by hand.
 //!
-//! * [`up()`], [`down()`], [`down_all()`], [`list()`], [`ps()`], [`exec()`], [`capture()`]: labs that stay up
+//! * [`up()`], [`down()`], [`down_all()`], [`list()`], [`ps()`], [`exec()`], [`shell()`],
+//!   [`logs()`], [`capture()`]: labs that stay up
 //! * [`LabEngine`]: labs for the length of a run
 //! * [`directory`]: loads on a directory system, in a lab or on loopback
 //! * [`doctor`], [`deps`]: what a machine needs
@@ -38,10 +39,12 @@ pub mod home;
 mod inside;
 pub mod isolation;
 mod limits;
+mod logs;
 mod migration;
 mod multicast;
 mod netlink;
 mod netns;
+mod node;
 mod open;
 mod options;
 mod outside;
@@ -71,14 +74,16 @@ mod watch;
 
 pub use apply::{Applied, apply};
 pub use capture::{CaptureFilter, CaptureOptions, CapturePorts, CaptureSummary, capture, capture_to};
-pub use down::{Removed, down, down_all, down_matching, sweep_orphans};
+pub use down::{HeldLab, Removed, Survey, down, down_all, down_matching, survey, sweep_orphans};
 pub use engine::LabEngine;
 pub use error::LabError;
 pub use faults::{Change, Impaired, Impairment, LabActuator, fail, impair, repair};
 pub use frr::FrrConfig;
+pub use logs::{Follower, LogFile, LogLine, logs};
 pub use migration::{Move, move_server};
 pub use multicast::broadcast_amiss;
 pub use netns::in_namespace;
+pub use node::{exec, shell};
 pub use options::LabOptions;
 pub use overlay::{admin_socket, control_socket, reporter_socket, status_socket, switch_status, vtep_socket};
 pub use process::ProcessId;
@@ -86,5 +91,5 @@ pub use routes::{RouteTable, kernel_table};
 pub use state::{LabState, MovedServer, NodeState, ProcessState, SCHEMA_VERSION};
 pub use trill::rbridge_socket;
 pub use up::{Lab, up};
-pub use verbs::{LabRow, exec, list, only_lab, ps};
+pub use verbs::{LabRow, list, only_lab, ps};
 pub use watch::{Disturbance, Onlooker, Sight};

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
@@ -41,6 +42,13 @@ impl ProcessId {
         Self::of(std::process::id()).unwrap_or(Self { pid: std::process::id(), start_ticks: 0 })
     }
 
+    /// Its command line, with blanks between the words; its name if it has none.
+    pub(crate) fn command_line(self) -> String {
+        let read = |file: &str| fs::read(format!("/proc/{}/{file}", self.pid)).unwrap_or_default();
+        let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ").trim().to_owned();
+        if line.is_empty() { String::from_utf8_lossy(&read("comm")).trim().to_owned() } else { line }
+    }
+
     /// Whether it still runs.
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
@@ -57,6 +65,14 @@ fn start_of_living(stat: &str) -> Option<u64> {
     let (state, threads, start) = (*fields.first()?, *fields.get(17)?, *fields.get(19)?);
     let ended = state == "X" || (state == "Z" && threads.parse::<u32>().ok()? <= 1);
     (!ended).then(|| start.parse().ok())?
+}
+
+/// A program in a process group of its own. What a terminal sends by Ctrl-C reaches the processes of its foreground group:
+/// this one alone, which then ends what it has started in order.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.process_group(0);
+    command
 }
 
 /// How a daemon is started.

@@ -1,7 +1,6 @@
 //! The kernel's routes in every switch against what the fabric's equal-cost shortest paths say they must be.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -17,6 +16,7 @@ use crate::home::namespace_path;
 use crate::netns;
 use crate::outside;
 use crate::plan::NodePlan;
+use crate::process;
 use crate::up::Lab;
 use crate::wait::Wait;
 
@@ -82,7 +82,7 @@ fn is_usable(flags: &[String]) -> bool {
 
 /// Reads the main table of a namespace; next hops whose link is down do not count.
 pub fn kernel_table(namespace: &str) -> Result<RouteTable, LabError> {
-    let mut command = Command::new("ip");
+    let mut command = process::command("ip");
     command.args(["-N", "-j", "route", "show", "table", "main"]);
     let output = netns::in_namespace(&namespace_path(namespace), || command.output())?
         .map_err(LabError::io("run ip route show"))?;

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,6 +21,7 @@ use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns::{self, join};
 use crate::plan::iproute::PortQueue;
+use crate::process;
 use crate::shaping::{Accounting, Shaper};
 use crate::up::Lab;
 
@@ -287,7 +287,7 @@ impl Direction {
     }
 
     fn queue_state(&self) -> Result<QueueState, LabError> {
-        let mut command = Command::new("tc");
+        let mut command = process::command("tc");
         command.args(["-s", "-j", "qdisc", "show", "dev", &self.queue.device]);
         let output =
             netns::in_namespace(&self.sender, || command.output())?.map_err(LabError::io("run tc -s qdisc show"))?;

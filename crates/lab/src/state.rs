@@ -7,6 +7,7 @@ use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::{DirectoryStore, Overlay, Scenario};
 use weft_scenario::fault::FaultKind;
+use weft_scenario::id::NodeId;
 use weft_scenario::topology::{Access, Fabric, Role};
 
 use crate::down;
@@ -79,9 +80,13 @@ pub struct NodeState {
     pub name: String,
     pub role: Role,
     pub namespace: String,
-    /// Its AA, if it is a server.
+    /// Its AA, if it is a server of an overlay.
     pub aa: Option<std::net::Ipv4Addr>,
-    pub la: std::net::Ipv4Addr,
+    /// Its LA, where the underlay is routed and reaches it.
+    pub la: Option<std::net::Ipv4Addr>,
+    /// Its address in the world outside: a server's public LA, or that of the node outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public: Option<std::net::Ipv4Addr>,
     /// Its interfaces, in the order of the fabric's links.
     pub interfaces: Vec<String>,
     /// VLANs and addresses of a host of a campus, in the same order.
@@ -226,6 +231,25 @@ fn accesses(scenario: &Scenario, id: weft_scenario::id::NodeId) -> Vec<Access> {
     scenario.fabric.links_of(id).iter().filter_map(|link| access(scenario, *link)).collect()
 }
 
+/// Whether the underlay routes to a node by its LA: switches that forward frames have none, nor hosts whose frames a switch takes.
+fn has_la(scenario: &Scenario, id: NodeId) -> bool {
+    let role = scenario.fabric.node(id).role;
+    match scenario.overlay {
+        overlay if overlay.forwards_frames() => false,
+        overlay if overlay.takes_frames() => role.is_switch(),
+        _ => role != Role::Internet,
+    }
+}
+
+/// The address by which the world outside and a node know each other.
+fn public_address(scenario: &Scenario, id: NodeId) -> Option<std::net::Ipv4Addr> {
+    let outside = scenario.addresses.outside().filter(|_| !scenario.overlay.takes_frames())?;
+    match scenario.fabric.node(id).role {
+        Role::Internet => Some(outside.client()),
+        _ => outside.public_la(id),
+    }
+}
+
 fn node_states(lab: &str, scenario: &Scenario) -> Vec<NodeState> {
     let fabric: &Fabric = &scenario.fabric;
     let state = |id| {
@@ -235,8 +259,12 @@ fn node_states(lab: &str, scenario: &Scenario) -> Vec<NodeState> {
             name: node.name.clone(),
             role: node.role,
             namespace: home::namespace_name(lab, &node.name),
-            aa: scenario.addresses.aa(id),
-            la: scenario.addresses.la(id),
+            aa: scenario
+                .addresses
+                .aa(id)
+                .filter(|_| scenario.overlay != Overlay::Routed && !scenario.overlay.takes_frames()),
+            la: has_la(scenario, id).then(|| scenario.addresses.la(id)),
+            public: public_address(scenario, id),
             interfaces: ports.map(|port| port.interface.clone()).collect(),
             access: accesses(scenario, id),
         }

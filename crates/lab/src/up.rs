@@ -68,6 +68,7 @@ pub(crate) fn up_owned(
     let (start, memory) = (Instant::now(), KernelMemory::read());
     let name = options.name.clone().unwrap_or_else(|| scenario.fabric.name().to_owned());
     check_lab_name(&name)?;
+    not_in_a_node()?;
     doctor::require(scenario, None, options)?;
     let state = claim(&name, scenario, options.seed, owner)?;
     let guard = TakeDownOnError { lab: Some(name.clone()) };
@@ -84,6 +85,17 @@ pub(crate) fn up_owned(
         lab.facts.push((LAB_MEMORY.into(), after.grown_since(&before) as f64));
     }
     Ok(lab)
+}
+
+/// In a node's shell the machine's mounts and settings are not to be had: a lab made there would be half of one.
+fn not_in_a_node() -> Result<(), LabError> {
+    match Owner::of_namespace() {
+        Ok(Some(Owner::Lab(lab))) => Err(LabError::not_fit(
+            format!("this is in a node of lab `{lab}`, where no lab can be made"),
+            "leave its shell first",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Takes the name: whoever creates the directory has it. The state is on disk before anything else is made.

@@ -1,18 +1,11 @@
-//! What can be done with a lab that is up: list it, run a command in a node.
-
-use std::convert::Infallible;
-use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
+//! Which labs are up, and which of them a command without a name means.
 
 use serde::Serialize;
 use weft_scenario::engine::Overlay;
 
 use crate::error::LabError;
-use crate::home::{folders_are_ours, lab_names, namespace_path};
-use crate::netns;
-use crate::state::{LabState, NodeState};
+use crate::home::{folders_are_ours, lab_names};
+use crate::state::LabState;
 
 /// A line of `weft lab ps`.
 #[derive(Clone, Debug, Serialize)]
@@ -48,7 +41,8 @@ pub fn ps(lab: &str) -> Result<LabState, LabError> {
     LabState::load(lab)
 }
 
-fn row(lab: &str) -> LabRow {
+/// The line of one lab, also where its state cannot be read.
+pub(crate) fn row(lab: &str) -> LabRow {
     match LabState::load(lab) {
         Ok(state) => LabRow {
             status: status(&state).to_owned(),
@@ -97,37 +91,6 @@ fn the_only(mut up: Vec<String>) -> Result<String, LabError> {
         1 => Ok(up.remove(0)),
         _ => Err(LabError::SeveralLabs { up: up.join(", ") }),
     }
-}
-
-/// Becomes a command in a node's namespace, with this process's input, output and id: whoever ends this process ends the command. The
-/// directory of `weft_binary` is on its `PATH`.
-///
-/// # Errors
-/// [`LabError`]: no such lab or node, or a command that cannot be started.
-pub fn exec(lab: &str, node: &str, argv: &[OsString], weft_binary: &Path) -> Result<Infallible, LabError> {
-    let state = LabState::load(lab)?;
-    let mut command = command_in(state.node(node)?, argv, weft_binary);
-    let namespace = namespace_path(&state.node(node)?.namespace);
-    let program = argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
-    Err(LabError::io(format!("run `{program}` in {node}"))(netns::in_namespace(&namespace, || command.exec())?))
-}
-
-fn command_in(node: &NodeState, argv: &[OsString], weft_binary: &Path) -> Command {
-    let mut command = match argv.split_first() {
-        Some((program, arguments)) => {
-            let mut command = Command::new(program);
-            command.args(arguments);
-            command
-        }
-        None => Command::new("sh"),
-    };
-    let mut path = weft_binary.parent().map(|parent| parent.as_os_str().to_owned()).unwrap_or_default();
-    if let Some(old) = std::env::var_os("PATH") {
-        path.push(":");
-        path.push(old);
-    }
-    command.env("PATH", path).env("WEFT_NODE", &node.name);
-    command
 }
 
 #[cfg(test)]

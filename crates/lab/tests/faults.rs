@@ -55,7 +55,8 @@ fn wait_for_tables(lab: &Lab, before: &BTreeMap<String, RouteTable>) {
 fn reaches(lab: &Lab, from: &str, to: &str) -> bool {
     let open = |node: &str| {
         let node = lab.state.node(node).unwrap();
-        in_namespace(&home::namespace_path(&node.namespace), || UdpSocket::bind((node.la, 0)).unwrap()).unwrap()
+        in_namespace(&home::namespace_path(&node.namespace), || UdpSocket::bind((node.la.unwrap(), 0)).unwrap())
+            .unwrap()
     };
     let (sender, receiver) = (open(from), open(to));
     receiver.set_read_timeout(Some(PATIENCE)).unwrap();

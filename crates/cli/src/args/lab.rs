@@ -21,7 +21,7 @@ Examples:
         /// Short name of a fabric (vl2-testbed, vl2-4servers, ...), path of a YAML file, or generator with its parameters
         fabric: String,
         /// Name of the lab [default: the fabric's name]
-        #[arg(long)]
+        #[arg(long, visible_alias = "lab")]
         name: Option<String>,
         /// How servers reach each other [default: trill among RBridges, vl2 where there are Intermediates, else routed]
         #[arg(long, value_enum)]
@@ -37,14 +37,19 @@ Examples:
     #[command(after_help = "\
 Examples:
   weft lab down vl2-4servers
-  weft lab down --all          every lab of this machine, and what killed runs left")]
+  weft lab down --all          every lab of this machine, and what killed runs left; lists them and asks
+  weft lab down --all --yes    the same in a script
+
+Labs that a run is at work with (weft run, measure, bench) are spared by --all and named; end the run, or name its lab.")]
     Down {
-        /// Name of the lab
-        #[arg(required_unless_present = "all", conflicts_with = "all")]
-        name: Option<String>,
-        /// Every lab, and whatever a killed run left behind
-        #[arg(long)]
+        #[command(flatten)]
+        lab: LabName,
+        /// Every lab that no run is at work with, and whatever a killed run left behind
+        #[arg(long, conflicts_with_all = ["name", "lab"])]
         all: bool,
+        /// Do not ask
+        #[arg(long, short, requires = "all")]
+        yes: bool,
     },
     /// Show the labs that are up, or the nodes of one
     #[command(after_help = "\
@@ -53,19 +58,20 @@ Examples:
   weft lab ps vl2-4servers                                  its nodes with roles and addresses
   weft lab ps vl2-4servers -o json | jq -r '.nodes[].name'")]
     Ps {
-        /// Only this lab
-        name: Option<String>,
+        #[command(flatten)]
+        lab: LabName,
         #[command(flatten)]
         output: OutputFlag,
     },
     /// Run a command on a node
     #[command(after_help = "\
 Examples:
-  weft lab exec s1 -- ping -c 3 20.0.0.4
-  weft lab exec tor1 -- ip route
-  weft lab exec --lab blue s1 -- bash    a shell there; `weft` is on its PATH
+  weft lab exec s1 ping -c 3 s4
+  weft lab exec tor1 vtysh -c 'show ip ospf neighbor'
+  weft lab exec --lab blue s1 -- ip route    options of `exec` stand before the node; `--` may stand before the command
 
-The exit code is the command's.")]
+There the nodes of the lab are known by their names, `hostname` is the node's, `vtysh` talks to the node's own daemons, `/sys` shows
+the node's interfaces, and `weft` is on the PATH. The exit code is the command's.")]
     Exec {
         /// Name of the lab; needed only if several are up
         #[arg(long)]
@@ -73,8 +79,48 @@ The exit code is the command's.")]
         /// The node
         node: String,
         /// The command and its arguments
-        #[arg(last = true, required = true)]
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         command: Vec<std::ffi::OsString>,
+    },
+    /// Open a shell on a node, with the names of lab and node in its prompt
+    #[command(after_help = "\
+Examples:
+  weft lab shell s1
+  weft lab shell --lab blue tor1
+  echo hostname | weft lab shell s1
+
+The shell is that of $SHELL, and finds there what a command of `weft lab exec` finds. Its exit code is that of the last command.")]
+    Shell {
+        /// Name of the lab; needed only if several are up
+        #[arg(long)]
+        lab: Option<String>,
+        /// The node
+        node: String,
+    },
+    /// List the logs of a lab's daemons, or show those of a node
+    #[command(after_help = "\
+Examples:
+  weft lab logs                        which there are, and where
+  weft lab logs tor1                   all daemons of a node, each line with its daemon
+  weft lab logs tor1 ospfd -n 20       the last lines of one
+  weft lab logs s1 agent -f            and what comes, until Ctrl-C or the end of the lab
+  weft lab logs tor1 -o json | jq -r '.lines[].line'")]
+    Logs {
+        /// Name of the lab; needed only if several are up
+        #[arg(long)]
+        lab: Option<String>,
+        /// The node
+        node: Option<String>,
+        /// Only this daemon: zebra, ospfd, agent, switch, vtep, rbridge, directory, ..
+        daemon: Option<String>,
+        /// Only the last lines of each log
+        #[arg(long, short = 'n', value_name = "N", requires = "node")]
+        lines: Option<usize>,
+        /// Go on with what comes; with -o json an object for each line
+        #[arg(long, short, requires = "node")]
+        follow: bool,
+        #[command(flatten)]
+        output: OutputFlag,
     },
     /// Take a switch or a link down; both ends see it
     #[command(after_help = "\
@@ -195,8 +241,8 @@ Examples:
 Programs use the same verbs: POST /api/v1/fail and so on, with `Authorization: Bearer TOKEN`; /openapi.json lists them.
 Who has the address with its token may change the lab. Ctrl-C ends it; the lab stays.")]
     Watch {
-        /// Name of the lab; needed only if several are up
-        name: Option<String>,
+        #[command(flatten)]
+        lab: LabName,
         /// Where to listen; port 0 is any that is free
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
         listen: std::net::SocketAddr,
@@ -236,6 +282,24 @@ Between RBridges, whose frames no packet socket sees, the first 480 bytes of eac
         #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(14..))]
         snap: Option<u32>,
     },
+}
+
+/// A lab by its name, as it stands or behind `--lab`.
+#[derive(Args, Debug)]
+pub(crate) struct LabName {
+    /// Name of the lab
+    #[arg(value_name = "LAB")]
+    name: Option<String>,
+    /// The same
+    #[arg(long, value_name = "LAB", conflicts_with = "name")]
+    lab: Option<String>,
+}
+
+impl LabName {
+    /// The name, if one was given.
+    pub(crate) fn given(self) -> Option<String> {
+        self.name.or(self.lab)
+    }
 }
 
 #[derive(Args, Debug)]

@@ -43,7 +43,7 @@ pub(crate) use fabric::{DrawingFormat, FabricCommand};
 #[cfg(feature = "lab")]
 pub(crate) use init::InitArgs;
 #[cfg(feature = "lab")]
-pub(crate) use lab::{DaemonArgs, ImpairArgs, LabCommand, LiveArgs, NodeCommand};
+pub(crate) use lab::{DaemonArgs, ImpairArgs, LabCommand, LabName, LiveArgs, NodeCommand};
 #[cfg(feature = "lab")]
 pub(crate) use measure::{IpChoice, MeasureCommand, MethodChoice, PortArgs, ReplayArgs};
 pub(crate) use sim::{SimArgs, TrafficArgs, WorkloadChoice};
@@ -87,8 +87,8 @@ Examples:
   weft sim vl2-testbed --workload shuffle  one scenario in the simulator; needs no root
   weft cluster submit leaf-spine/queues --on slurm   its trials on a cluster; one run comes back
   weft lab up vl2-4servers                 a fabric of namespaces that stays up
-  weft lab exec s1 -- ping -c 3 20.0.0.4   a command on one of its servers
-  weft lab down --all                      nothing is left behind
+  weft lab exec s1 ping -c 3 s4            a command on one of its servers
+  weft lab down vl2-4servers               nothing is left behind
   weft help terms                          what AA, ToR, VTEP, Jain, \"limited by\" .. are
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 a claim or check failed, 4 this machine lacks something,
@@ -270,7 +270,8 @@ Examples:
   weft doctor -o json | jq '.checks[] | select(.verdict != \"pass\")'
   weft doctor -o json | jq '.uses[] | select(.possible | not)'
 
-Exit code 4: no lab of any kind can run here, or frames of --path did not come through.")]
+Exit code 0: as root, a lab of some kind can run here; for other users, the simulator works. 4: neither, or frames of --path did
+not come through. Without root the table has one line for all that passes and one for all that lacks root; -o json has each.")]
     Doctor(DoctorArgs),
     /// Put everything about this machine and its daemons into one archive for a bug report, without secrets
     #[cfg(feature = "lab")]

@@ -85,8 +85,50 @@ fn without_cap_bpf_a_lab_is_refused_before_anything_is_made() {
     let said: serde_json::Value = serde_json::from_slice(&doctor.stdout).expect("JSON");
     assert_eq!(said["schema_version"], 3);
     let uses = said["uses"].as_array().expect("a list");
-    assert!(uses.iter().all(|one| one["possible"] == false && one["because"][0] == "rights"), "{uses:?}");
+    let (simulator, others) = uses.split_first().expect("there are uses");
+    assert_eq!((&simulator["use"], &simulator["possible"]), (&"simulator".into(), &true.into()));
+    assert!(others.iter().all(|one| one["possible"] == false && one["because"][0] == "rights"), "{others:?}");
     assert_eq!(before, Machine::now());
+}
+
+/// While somebody's lab is up: an ordinary user is told what works, nothing wrong of the lab, and on one screen.
+#[test]
+fn without_root_the_doctor_says_what_works_and_takes_no_lab_for_a_leftover() {
+    let Some(_turn) = one_lab_at_a_time() else { return };
+    struct Down;
+    impl Drop for Down {
+        fn drop(&mut self) {
+            crate::common::run(&["lab", "down", "mine"]);
+        }
+    }
+    let _down = Down;
+    crate::common::ok(&["lab", "up", "vl2-4servers", "--name", "mine", "--overlay", "routed", "--unshaped", "--quiet"]);
+    let dir = nothing_but_the_binary();
+    let said = as_ordinary_user(&dir, &["doctor", "-o", "json"]);
+    assert_eq!(said.status.code(), Some(0), "{}{}", text(&said.stdout), text(&said.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    let all = |list: &str| said[list].as_array().expect("a list").clone();
+    let check = |name: &str| all("checks").into_iter().find(|check| check["name"] == name).expect("it is there");
+    assert_eq!(check("leftovers")["found"], "cannot tell without root");
+    assert_eq!(
+        (check("simulator")["verdict"].clone(), check("rights")["verdict"].clone()),
+        ("pass".into(), "fail".into())
+    );
+    let possible: Vec<_> = all("uses").into_iter().filter(|one| one["possible"] == true).collect();
+    assert!(possible.len() == 1 && possible[0]["use"] == "simulator", "{possible:?}");
+    assert!(!said.to_string().contains("lab down"), "{said}");
+
+    let user = format!(
+        "TERM=dumb setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups {}/weft doctor",
+        dir.path().display()
+    );
+    let (code, screen) = crate::terminal::Terminal::open(&user).end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("simulator") && !screen.contains("lab down") && !screen.contains("NO "), "{screen}");
+    assert!(
+        screen.lines().count() <= 24 && screen.lines().all(|line| line.trim_end().chars().count() <= 80),
+        "{screen}"
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use crate::common::{Machine, ok, one_lab_at_a_time, run, text, wait_for, weft};
+use crate::common::{Machine, ok, one_lab_at_a_time, our_workers, run, text, wait_for, weft};
 
 /// For answers that must come, seconds: whoever waits for one goes on as soon as it is there.
 const PATIENCE_S: &str = "30";
@@ -14,7 +14,7 @@ struct Sweep;
 
 impl Drop for Sweep {
     fn drop(&mut self) {
-        let _ = run(&["lab", "down", "--all"]);
+        let _ = run(&["lab", "down", "--all", "--yes"]);
     }
 }
 
@@ -85,9 +85,52 @@ fn a_killed_shuffle_of_75_servers_leaves_nothing_after_down_all() {
     let mut child = run_until_traffic("vl2/fig09-shuffle", 75, &out.path().join("killed"));
     child.kill().expect("the child is ours");
     child.wait().expect("the child is ours");
-    ok(&["lab", "down", "--all"]);
+    ok(&["lab", "down", "--all", "--yes"]);
     assert_eq!(before, Machine::now());
     assert!(!out.path().join("killed").join("summary.json").exists(), "half a result was presented as whole");
+}
+
+/// A run that is killed when this is dropped.
+struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_sweep_is_asked_for_and_spares_what_a_run_is_at_work_with() {
+    let Some(_turn) = one_lab_at_a_time() else { return };
+    let _sweep = Sweep;
+    let before = Machine::now();
+    let nothing = ok(&["lab", "down", "--all"]);
+    assert_eq!(nothing, "removed 0 labs and 0 leftovers\n", "where nothing would go nobody is asked");
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let mut child = Held(run_until_traffic("vl2/smoke", 4, &out.path().join("held")));
+    ok(&["lab", "up", "leaf-spine-small", "--name", "mine", "--unshaped", "--quiet"]);
+
+    // Without a terminal nobody can be asked: it says what would go, and how to have it so.
+    let refused = run(&["lab", "down", "--all"]);
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("lab mine (leaf-spine-small, routed") && said.contains("add --yes"), "{said}");
+    assert!(ok(&["lab", "ps"]).contains("mine"));
+
+    let swept = run(&["lab", "down", "--all", "--yes"]);
+    let said = text(&swept.stdout) + &text(&swept.stderr);
+    assert!(said.contains("removed 1 labs and 0 leftovers"), "{said}");
+    let holder = format!("with which process {} is at work", child.0.id());
+    assert!(said.contains("spared: lab vl2-testbed") && said.contains(&holder), "{said}");
+    assert!(said.contains("run vl2/smoke --engine lab"), "{said}");
+    assert!(child.0.try_wait().expect("the child is ours").is_none() && our_workers() >= 4, "the run goes on");
+
+    // A run that was killed holds nothing any more.
+    drop(child);
+    assert_eq!(run(&["lab", "down", "--all"]).status.code(), Some(2));
+    ok(&["lab", "down", "--all", "--yes"]);
+    assert_eq!(before, Machine::now());
 }
 
 #[test]
@@ -152,15 +195,6 @@ fn run_until_traffic(plan: &str, servers: usize, out: &Path) -> Child {
         our_workers() >= servers
     });
     child
-}
-
-fn our_workers() -> usize {
-    let mut count = 0;
-    for entry in std::fs::read_dir("/proc").expect("procfs is there").flatten() {
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        count += usize::from(text(&line).contains("traffic-worker"));
-    }
-    count
 }
 
 /// Interrupts it as Ctrl-C does, and waits for its end.

@@ -12,7 +12,7 @@ struct Sweep;
 
 impl Drop for Sweep {
     fn drop(&mut self) {
-        let _ = run(&["lab", "down", "--all"]);
+        let _ = run(&["lab", "down", "--all", "--yes"]);
     }
 }
 

@@ -10,6 +10,8 @@ mod docs;
 mod environment;
 mod fabric;
 #[cfg(feature = "lab")]
+mod inside;
+#[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "lab")]
 mod live;
@@ -25,6 +27,8 @@ mod safety;
 mod shards;
 mod sim;
 mod sim_folder;
+#[cfg(feature = "lab")]
+mod terminal;
 #[cfg(feature = "lab")]
 mod vtep;
 #[cfg(feature = "lab")]

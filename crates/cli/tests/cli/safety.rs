@@ -80,7 +80,7 @@ fn links_in_every_place_of_ours_lead_nowhere() {
         sh("rm -rf /run/weft /run/netns /var/lib/weft; rm -rf /run/frr/*");
         fs::create_dir_all(Path::new(place).parent().unwrap()).unwrap();
         symlink(&victim, place).unwrap();
-        let down = run(&["lab", "down", "--all"]);
+        let down = run(&["lab", "down", "--all", "--yes"]);
         assert_eq!(before, tree(&victim), "{place}: {}", text(&down.stderr));
         assert!(Path::new(place).is_symlink(), "{place} itself is not ours either");
         let named = run(&["lab", "down", "x"]);
@@ -116,12 +116,12 @@ fn a_mount_of_somebody_else_stays_whatever_an_old_marker_says() {
     let is_mounted = || mount_of("/run/netns").is_ok_and(|number| number != mount_of("/run").unwrap());
     ok(&["lab", "up", "vl2-4servers", "--name", "x", "--quiet"]);
     let made = fs::read_to_string("/run/weft/netns-dir-made").unwrap();
-    ok(&["lab", "down", "--all"]);
+    ok(&["lab", "down", "--all", "--yes"]);
     assert!(!is_mounted(), "what weft mounted goes with its last lab");
     // Left by a process in a mount namespace that is gone.
     sh("mkdir -p /run/netns /run/weft && mount --bind /run/netns /run/netns");
     fs::write("/run/weft/netns-dir-made", format!("1{made}")).unwrap();
-    ok(&["lab", "down", "--all"]);
+    ok(&["lab", "down", "--all", "--yes"]);
     assert!(is_mounted());
     sh("umount /run/netns");
 }
@@ -149,7 +149,7 @@ fn a_lab_is_not_made_over_a_link() {
         assert!(!up.status.success() && said.contains(place.rsplit('/').next().unwrap()), "{place}: {said}");
         assert_eq!(before, tree(&victim), "{place}");
         fs::remove_file(place).unwrap();
-        ok(&["lab", "down", "--all"]);
+        ok(&["lab", "down", "--all", "--yes"]);
     }
     // Anybody may write here: it is not used.
     fs::create_dir_all("/run/weft/labs").unwrap();
@@ -263,7 +263,7 @@ fn what_only_looks_like_ours_survives_labs_and_sweeps() {
         return;
     }
     let mut strangers = Strangers::new();
-    let down = run(&["lab", "down", "--all"]);
+    let down = run(&["lab", "down", "--all", "--yes"]);
     assert!(down.status.success(), "{}", text(&down.stderr));
     strangers.check("a sweep without labs");
     let said = text(&down.stderr);
@@ -292,14 +292,14 @@ fn what_only_looks_like_ours_survives_labs_and_sweeps() {
     ];
     for (phase, happened) in phases {
         killed_when(&up, happened);
-        ok(&["lab", "down", "--all"]);
+        ok(&["lab", "down", "--all", "--yes"]);
         strangers.check(phase);
         assert!(is_clean(), "killed at: {phase}");
     }
     // Also with nothing but the marks left.
     ok(&up);
     fs::remove_dir_all("/run/weft/labs").unwrap();
-    ok(&["lab", "down", "--all"]);
+    ok(&["lab", "down", "--all", "--yes"]);
     strangers.check("a sweep without state");
     assert!(is_clean());
     // A lab whose state names a namespace that has become somebody else's meanwhile.
@@ -327,7 +327,7 @@ fn daemons_on_loopback_are_known_from_their_first_moment() {
     };
     for least in [1, 3, 4] {
         killed_when(&["bench", "directory", "--quick", "--store", "etcd3"], || running() >= least);
-        ok(&["lab", "down", "--all"]);
+        ok(&["lab", "down", "--all", "--yes"]);
         assert_eq!(running(), 0, "killed when {least} ran");
         assert!(is_clean());
     }
@@ -341,7 +341,7 @@ fn whoever_is_not_root_is_told_at_once() {
     sh("cp \"$0\" /run/weft-copy; chmod 755 /run/weft-copy".replace("$0", env!("CARGO_BIN_EXE_weft")).as_str());
     ok(&["lab", "up", "vl2-4servers", "--name", "y", "--quiet"]);
     let _gone = Down;
-    for command in ["down y", "down --all", "ps", "ps y", "exec s1 -- true"] {
+    for command in ["down y", "down --all", "shell s1", "logs", "ps", "ps y", "exec s1 -- true"] {
         let mut user = Command::new("setpriv");
         user.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "/run/weft-copy", "lab"])
             .args(command.split(' '));
@@ -357,7 +357,7 @@ struct Down;
 
 impl Drop for Down {
     fn drop(&mut self) {
-        let _ = run(&["lab", "down", "--all"]);
+        let _ = run(&["lab", "down", "--all", "--yes"]);
     }
 }
 
@@ -479,7 +479,7 @@ fn daemons_at_work_beside_labs_notice_nothing() {
         return;
     }
     let mut production = Production::start();
-    ok(&["lab", "down", "--all"]);
+    ok(&["lab", "down", "--all", "--yes"]);
     production.check("a sweep without labs");
     ok(&["lab", "up", "vl2-4servers", "--name", "agent", "--quiet"]);
     production.check("lab up");
@@ -488,7 +488,7 @@ fn daemons_at_work_beside_labs_notice_nothing() {
     for pin in ["/run/weft/lab-bpf/y", "/run/weft/lab-bpf"] {
         killed_when(&["lab", "up", "vl2-4servers", "--name", "y", "--quiet"], || exists(pin));
         production.check("a killed lab");
-        ok(&["lab", "down", "--all"]);
+        ok(&["lab", "down", "--all", "--yes"]);
         production.check("a sweep");
         assert!(is_clean());
     }

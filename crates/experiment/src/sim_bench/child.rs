@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use weft_scenario::engine::EngineError;
+use weft_scenario::engine::{EngineError, Progress};
 
-use super::failed;
+use super::{failed, program};
 
 /// Runs nothing: what a process of this program needs by itself.
 pub const IDLE: &str = "idle";
@@ -56,21 +56,27 @@ pub struct ChildReport {
 }
 
 /// Starts a child and reads its report.
-pub(super) fn start(arguments: &[&str]) -> Result<ChildReport, EngineError> {
+pub(super) fn start(arguments: &[&str], progress: &dyn Progress) -> Result<ChildReport, EngineError> {
     let mut command = internal("sim-job")?;
-    let output = finished(command.args(arguments), &arguments.join(" "))?;
+    let output = finished(command.args(arguments), &arguments.join(" "), progress)?;
     serde_json::from_slice(&output.stdout).map_err(failed)
 }
 
 /// Has a child write the network of a job, with so many times fewer packets, as daytone's configuration.
-pub(super) fn write_network(job: &str, divisor: &str, file: &Path, results: &Path) -> Result<(), EngineError> {
+pub(super) fn write_network(
+    job: &str,
+    divisor: &str,
+    file: &Path,
+    results: &Path,
+    progress: &dyn Progress,
+) -> Result<(), EngineError> {
     let mut command = internal("daytone-config")?;
-    finished(command.args([job, "--divisor", divisor]).arg(file).arg(results), job).map(drop)
+    finished(command.args([job, "--divisor", divisor]).arg(file).arg(results), job, progress).map(drop)
 }
 
 /// Has a child run a job with so many times fewer packets and say the mean delay of each of its streams, in microseconds.
-pub(super) fn stream_delays(job: &str, divisor: &str) -> Result<Vec<f64>, EngineError> {
-    let output = finished(internal("stream-delays")?.args([job, "--divisor", divisor]), job)?;
+pub(super) fn stream_delays(job: &str, divisor: &str, progress: &dyn Progress) -> Result<Vec<f64>, EngineError> {
+    let output = finished(internal("stream-delays")?.args([job, "--divisor", divisor]), job, progress)?;
     serde_json::from_slice(&output.stdout).map_err(failed)
 }
 
@@ -80,8 +86,8 @@ fn internal(part: &str) -> Result<Command, EngineError> {
     Ok(command)
 }
 
-fn finished(command: &mut Command, job: &str) -> Result<Output, EngineError> {
-    let output = command.output().map_err(failed)?;
+fn finished(command: &mut Command, job: &str, progress: &dyn Progress) -> Result<Output, EngineError> {
+    let output = program::output(command, progress)?.map_err(failed)?;
     match output.status.success() {
         true => Ok(output),
         false => {

@@ -66,10 +66,10 @@ pub(super) fn jobs(names: &[&str], rounds: u32, progress: &dyn Progress) -> Resu
     let mut reports = vec![Vec::new(); names.len()];
     let mut idle_bytes = Vec::new();
     for round in 0..rounds {
-        idle_bytes.push(child::start(&[IDLE])?.peak_rss_bytes as f64);
+        idle_bytes.push(child::start(&[IDLE], progress)?.peak_rss_bytes as f64);
         for (place, name) in names.iter().enumerate() {
             check_interrupted(progress)?;
-            reports[place].push(child::start(&[name])?);
+            reports[place].push(child::start(&[name], progress)?);
             let done = f64::from(round) + (place + 1) as f64 / names.len() as f64;
             progress.advance(done / f64::from(rounds), &format!("round {} of {rounds}, {name}", round + 1));
         }
@@ -106,8 +106,9 @@ pub(super) fn sweep(rounds: u32, progress: &dyn Progress) -> Result<SweepRow, En
     let runs = SWEEP_RUNS.to_string();
     for round in 0..rounds {
         check_interrupted(progress)?;
-        serial.push(child::start(&[SWEEP_JOB, "--runs", &runs])?);
-        parallel.push(child::start(&[SWEEP_JOB, "--runs", &runs, "--workers", &SWEEP_WORKERS.to_string()])?);
+        serial.push(child::start(&[SWEEP_JOB, "--runs", &runs], progress)?);
+        let workers = SWEEP_WORKERS.to_string();
+        parallel.push(child::start(&[SWEEP_JOB, "--runs", &runs, "--workers", &workers], progress)?);
         progress.advance(f64::from(round + 1) / f64::from(rounds), &format!("round {} of {rounds}", round + 1));
     }
     let cpu_s = |reports: &[ChildReport]| reports.iter().map(|report| report.cpu_s).collect::<Vec<_>>();

@@ -8,6 +8,7 @@ pub mod daytone;
 mod floors;
 mod measure;
 mod ns3;
+mod program;
 mod usage;
 
 use serde::Serialize;
@@ -55,8 +56,8 @@ pub struct Extent {
 pub fn run(names: &[&str], extent: Extent, progress: &dyn Progress) -> Result<SimBench, EngineError> {
     let rounds = extent.rounds;
     // Whatever is missing for the comparison is said before minutes of measuring.
-    let daytone = extent.vs_daytone.then(daytone::Daytone::find).transpose()?;
-    let ns3 = extent.vs_ns3.then(ns3::Driver::build).transpose()?;
+    let daytone = extent.vs_daytone.then(|| daytone::Daytone::find(progress)).transpose()?;
+    let ns3 = extent.vs_ns3.then(|| ns3::Driver::build(progress)).transpose()?;
     let jobs = measure::jobs(names, rounds, progress)?;
     let sweep = extent.sweep.then(|| measure::sweep(rounds, progress)).transpose()?;
     let vs_ns3 = ns3.map(|driver| driver.compare(rounds, progress)).transpose()?;

@@ -8,8 +8,8 @@ use weft_scenario::engine::{EngineError, Progress};
 use weft_scenario::workload::{flow_file, r1};
 
 use super::child::{self, Counts};
-use super::failed;
 use super::measure::{check_interrupted, median, pace, paired_ratio};
+use super::{failed, program};
 
 /// The driver: R1 on ns-3.
 const SOURCE: &str = include_str!("../../../../bench/ns3/r1.cc");
@@ -62,9 +62,9 @@ struct Said {
 
 impl Driver {
     /// Builds the driver in a folder that goes away with it; says what to install where something is missing.
-    pub(super) fn build() -> Result<Self, EngineError> {
-        let version = pkg_config(&["--modversion", LIBRARIES[0]])?;
-        let flags = pkg_config(&[&["--cflags", "--libs"][..], &LIBRARIES].concat())?;
+    pub(super) fn build(progress: &dyn Progress) -> Result<Self, EngineError> {
+        let version = pkg_config(&["--modversion", LIBRARIES[0]], progress)?;
+        let flags = pkg_config(&[&["--cflags", "--libs"][..], &LIBRARIES].concat(), progress)?;
         let dir = tempfile::tempdir().map_err(failed)?;
         let source = dir.path().join("r1.cc");
         std::fs::write(&source, SOURCE).map_err(failed)?;
@@ -72,7 +72,8 @@ impl Driver {
         let driver = Self { dir, version };
         let mut compiler = Command::new("g++");
         compiler.args(["-std=c++17", "-O3", "-o"]).arg(driver.program()).arg(&source).args(flags.split_whitespace());
-        let output = compiler.output().map_err(|error| missing(&format!("g++ cannot be started: {error}")))?;
+        let output = program::output(&mut compiler, progress)?
+            .map_err(|error| missing(&format!("g++ cannot be started: {error}")))?;
         match output.status.success() {
             true => Ok(driver),
             false => Err(EngineError::Failed(format!("the ns-3 driver was not built: {}", first_line(&output)))),
@@ -83,12 +84,12 @@ impl Driver {
     pub(super) fn compare(&self, rounds: u32, progress: &dyn Progress) -> Result<Ns3Row, EngineError> {
         progress.phase("ns-3", "r1a with a tenth of its packets");
         // Counting hops costs ns-3 time, so it is done once and not timed.
-        let counted = self.run(true)?;
+        let counted = self.run(true, progress)?;
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
         for round in 0..rounds {
             check_interrupted(progress)?;
-            theirs.push(self.run(false)?.cpu_s);
-            ours.push(child::start(&["r1a", "--divisor", DIVISOR])?);
+            theirs.push(self.run(false, progress)?.cpu_s);
+            ours.push(child::start(&["r1a", "--divisor", DIVISOR], progress)?);
             progress.advance(f64::from(round + 1) / f64::from(rounds), &format!("round {} of {rounds}", round + 1));
         }
         let counts = ours[0].counts;
@@ -114,11 +115,11 @@ impl Driver {
         self.dir.path().join("r1")
     }
 
-    fn run(&self, count_hops: bool) -> Result<Said, EngineError> {
+    fn run(&self, count_hops: bool, progress: &dyn Progress) -> Result<Said, EngineError> {
         let flows: &Path = &self.dir.path().join("r1.flows");
         let mut command = Command::new(self.program());
         command.arg(flows).arg(format!("--count={}", u8::from(count_hops)));
-        let output = command.output().map_err(failed)?;
+        let output = program::output(&mut command, progress)?.map_err(failed)?;
         if !output.status.success() {
             return Err(EngineError::Failed(format!("the ns-3 driver failed: {}", first_line(&output))));
         }
@@ -140,8 +141,8 @@ fn read(text: &str) -> Option<Said> {
     })
 }
 
-fn pkg_config(arguments: &[&str]) -> Result<String, EngineError> {
-    let output = Command::new("pkg-config").args(arguments).output();
+fn pkg_config(arguments: &[&str], progress: &dyn Progress) -> Result<String, EngineError> {
+    let output = program::output(Command::new("pkg-config").args(arguments), progress)?;
     let output = output.map_err(|error| missing(&format!("pkg-config cannot be started: {error}")))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),

@@ -7,9 +7,9 @@ use std::io::{self, Read, Seek};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 
-use weft_scenario::engine::EngineError;
+use weft_scenario::engine::{EngineError, Progress};
 
-use super::failed;
+use super::{failed, program};
 
 /// Most of a program's messages that is looked at.
 const LINE_BYTES_MAX: u64 = 4_096;
@@ -24,12 +24,12 @@ pub(super) struct Usage {
 }
 
 /// Runs a program to its end, with nothing to read and standard output thrown away; an error has a line of what it said.
-pub(super) fn run(command: &mut Command, name: &str) -> Result<Usage, EngineError> {
+pub(super) fn run(command: &mut Command, name: &str, progress: &dyn Progress) -> Result<Usage, EngineError> {
     let said = tempfile::tempfile().map_err(failed)?;
     let for_child = said.try_clone().map_err(failed)?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(for_child);
-    let child = command.spawn().map_err(|error| EngineError::Failed(format!("{name} cannot be started: {error}")))?;
-    let (status, usage) = wait(child.id()).map_err(failed)?;
+    let ended = program::run(command, progress, |child| wait(child.id()))?;
+    let (status, usage) = ended.map_err(|error| EngineError::Failed(format!("{name} cannot be started: {error}")))?;
     match status.success() {
         true => Ok(usage),
         false => Err(EngineError::Failed(format!("{name} failed: {} ({status})", first_line(said)))),
@@ -72,10 +72,11 @@ fn first_line(mut said: File) -> String {
 mod tests {
     use std::time::Instant;
 
+    use super::program::User;
     use super::*;
 
     fn sh(script: &str) -> Result<Usage, EngineError> {
-        run(Command::new("sh").args(["-c", script]), "sh")
+        run(Command::new("sh").args(["-c", script]), "sh", &User { stops: false })
     }
 
     #[test]
@@ -94,7 +95,9 @@ mod tests {
         assert_eq!(why("echo; echo first >&2; echo second >&2; exit 3"), "sh failed: first (exit status: 3)");
         assert_eq!(why("exit 1"), "sh failed: no message (exit status: 1)");
         assert!(why("kill -9 $$").contains("signal: 9"));
-        let missing = run(&mut Command::new("/nowhere/at/all"), "it").expect_err("there is none").to_string();
+        let missing = run(&mut Command::new("/nowhere/at/all"), "it", &User { stops: false })
+            .expect_err("there is none")
+            .to_string();
         assert!(missing.starts_with("it cannot be started: "), "{missing}");
     }
 }

@@ -8,7 +8,6 @@
 mod difference;
 
 use std::fmt::Display;
-use std::process::Command;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -26,7 +25,7 @@ use crate::owner::Owner;
 use crate::plan::{LabPlan, NodePlan};
 use crate::state::LabState;
 use crate::up::{self, Lab};
-use crate::{down, frr, netns, overlay, routes, sysctls};
+use crate::{down, frr, netns, overlay, process, routes, sysctls};
 use difference::{Changed, Difference, Planned};
 
 /// What a lab has become.
@@ -228,7 +227,7 @@ fn tell_ospfd(changed: &Changed<'_>) -> Result<(), LabError> {
     if changed.ospfd.is_empty() {
         return Ok(());
     }
-    let mut command = Command::new("vtysh");
+    let mut command = process::command("vtysh");
     command.args(["-N", &frr_path_space(&changed.plan.namespace), "-d", "ospfd", "-c", "configure terminal"]);
     command.args(changed.ospfd.iter().flat_map(|line| ["-c", line]));
     let failed = |reason: String| LabError::Batch {
@@ -238,7 +237,9 @@ fn tell_ospfd(changed: &Changed<'_>) -> Result<(), LabError> {
         number: 1,
         reason,
     };
-    let output = command.output().map_err(|error| failed(error.to_string()))?;
+    // In the namespace of the node, so that it is found and ended with the lab if this process is killed.
+    let namespace = namespace_path(&changed.plan.namespace);
+    let output = netns::in_namespace(&namespace, || command.output())?.map_err(|error| failed(error.to_string()))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     // It ends well whatever a line was. It has no settings of its own for this node.
     let is_refusal = |line: &str| line.starts_with('%') && !line.contains("configuration file");

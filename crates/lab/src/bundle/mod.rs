@@ -23,7 +23,6 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -32,7 +31,7 @@ use weft_node::DaemonKind;
 use weft_scenario::engine::Progress;
 
 use crate::LabError;
-use crate::doctor;
+use crate::{doctor, process};
 use said::said;
 use scrub::Scrub;
 
@@ -100,7 +99,7 @@ fn gather(progress: &dyn Progress) -> Result<Vec<Item>, LabError> {
     }
     step("journal", 0.6)?;
     for unit in units() {
-        let mut journal = Command::new("journalctl");
+        let mut journal = process::command("journalctl");
         journal.args(["--no-pager", "--output", "short-iso-precise", "--lines", JOURNAL_LINES, "--unit", &unit]);
         items.push(Item::new(format!("journal/{unit}.txt"), said(journal, progress)?));
     }
@@ -208,7 +207,7 @@ fn interfaces(tables: &[Table]) -> BTreeSet<String> {
 fn about_interface(name: &str, progress: &dyn Progress) -> Result<String, LabError> {
     let mut text = String::new();
     for arguments in ["-details -statistics link show dev", "address show dev", "route show table all dev"] {
-        let mut command = Command::new("ip");
+        let mut command = process::command("ip");
         command.args(arguments.split(' ')).arg(name);
         text += &format!("$ ip {arguments} {name}\n{}\n", said(command, progress)?);
     }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use weft_scenario::judge::Verdict;
 use weft_scenario::machine::{MEMINFO, available_memory};
@@ -13,7 +12,7 @@ use super::kernel::{self, Kernel};
 use super::{Check, cards};
 use crate::deps::{self, Need};
 use crate::home::{BPF_DIR, NETNS_DIR, PREFIX, RUN_DIR, STORES_DIR, lab_names};
-use crate::{batch, down, frr, netns, overlay, state, sysctls};
+use crate::{batch, down, frr, netns, overlay, process, state, sysctls};
 
 /// Capabilities that a lab uses, with their numbers in `/proc/self/status`.
 const CAPABILITIES: [(&str, u32); 4] = [("CAP_NET_ADMIN", 12), ("CAP_NET_RAW", 13), (SYS_ADMIN, 21), ("CAP_BPF", 39)];
@@ -33,8 +32,11 @@ pub(super) fn checks() -> Vec<Check> {
     checks.extend(ebpf(may));
     checks.extend(packages());
     checks.push(versions());
-    checks.extend(namespace_checks());
-    checks.extend([bpf_file_system(), controls(), neighbours(), run_space(), store_space(), memory(), load()]);
+    if may {
+        checks.extend(namespace_checks());
+        checks.push(bpf_file_system());
+    }
+    checks.extend([controls(), neighbours(), run_space(), store_space(), memory(), load()]);
     checks.push(leftovers());
     checks
 }
@@ -43,7 +45,7 @@ pub(super) fn checks() -> Vec<Check> {
 fn ebpf(may: bool) -> Vec<Check> {
     let kernel = Kernel::running();
     if !may {
-        return vec![Check::warn("kernel", kernel.release, "eBPF was not tried: it needs the rights")];
+        return vec![Check::warn("kernel", kernel.release, "what it takes was not tried: that needs root")];
     }
     let cards = cards::of_this_machine(kernel.version() >= KERNEL_XDP_FEATURES);
     let outcomes = kernel::try_all(TABLE.iter().flat_map(|row| row.probes).copied());
@@ -56,12 +58,16 @@ fn rights() -> Check {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let missing = missing_rights(&status);
     let root = rustix::process::geteuid().is_root();
-    let found = match (missing.is_empty(), root) {
-        (true, true) => "root, with all capabilities that a lab uses".to_owned(),
-        (true, false) => "not root".to_owned(),
-        (false, _) => format!("missing: {}", missing.join(", ")),
+    if !root {
+        // What a lab needs beside that is said to those who can have it.
+        let remedy = "run with sudo, or use --engine sim".to_owned();
+        return Check { remedy, ..Check::of(Capability::Rights, false, "not root") };
+    }
+    let found = match missing.is_empty() {
+        true => "root, with all capabilities that a lab uses".to_owned(),
+        false => format!("missing: {}", missing.join(", ")),
     };
-    Check::of(Capability::Rights, missing.is_empty() && root, found)
+    Check::of(Capability::Rights, missing.is_empty(), found)
 }
 
 /// Capabilities that a process with this `/proc/PID/status` lacks.
@@ -103,7 +109,7 @@ fn installed(name: &str, what: &str, missing: Vec<String>) -> Check {
 
 fn versions() -> Check {
     let first_line = |program: &Path, argument: &str| {
-        let output = Command::new(program).arg(argument).output().ok()?;
+        let output = process::command(program).arg(argument).output().ok()?;
         let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
         Some(String::from_utf8_lossy(&text).lines().next()?.trim().to_owned())
     };
@@ -244,15 +250,24 @@ fn load() -> Check {
 }
 
 fn leftovers() -> Check {
+    let name = "leftovers";
+    if !rustix::process::geteuid().is_root() {
+        // Which labs there are is root's to know, and so is whether what is there belongs to one.
+        return Check::warn(name, "cannot tell without root", "sudo weft doctor");
+    }
+    let strays = match down::count_strays() {
+        Ok(strays) => strays,
+        Err(error) => return Check::warn(name, "cannot tell", error.to_string()),
+    };
     let labs = lab_names();
-    let strays = down::count_strays();
     let orphans =
         labs.iter().filter_map(|lab| state::LabState::load(lab).ok()).filter(state::LabState::is_orphan).count();
     if strays + orphans == 0 {
         let up = if labs.is_empty() { "no lab is up".to_owned() } else { format!("up: {}", labs.join(", ")) };
-        return Check::ok("leftovers", up);
+        return Check::ok(name, up);
     }
-    Check::warn("leftovers", format!("{orphans} labs of killed runs, {strays} stray things"), "weft lab down --all")
+    let remedy = "weft lab down --all lists them and asks; what runs is spared";
+    Check::warn(name, format!("{orphans} labs of killed runs, {strays} stray things"), remedy)
 }
 
 #[cfg(test)]

@@ -96,10 +96,33 @@ pub struct Report {
 }
 
 impl Report {
+    /// Puts first what came of a try of the simulator: what it did, or why it failed.
+    pub fn with_simulator(mut self, outcome: Result<String, String>) -> Self {
+        const NAME: &str = "simulator";
+        let check = match outcome {
+            Ok(found) => Check::ok(NAME, found),
+            Err(why) => Check::fail(NAME, why, "please report it"),
+        };
+        self.checks.insert(0, Check { needed_by: &[Use::Simulator], ..check });
+        self.uses = possible(&self.checks);
+        self
+    }
+
+    /// Whether weft is of use to this user: as root where a lab of any kind can run, else where the simulator works.
+    pub fn is_fit(&self) -> bool {
+        let simulates = self.uses.iter().any(|one| one.possible && one.what == Use::Simulator);
+        if is_root() { self.some_lab_can_run() } else { simulates }
+    }
+
     /// Whether a lab of any kind can run here.
     pub fn some_lab_can_run(&self) -> bool {
         self.uses.iter().any(|one| one.possible && Use::LABS.contains(&one.what))
     }
+}
+
+/// Whether this process may do what root may, as far as it is root.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// Looks at everything. Changes nothing that stays.

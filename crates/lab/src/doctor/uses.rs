@@ -28,6 +28,8 @@ macro_rules! uses {
 }
 
 uses! {
+    /// Packets in virtual time, which need nothing of a machine.
+    Simulator "simulator: weft sim, weft run --engine sim",
     RoutedLab "routed labs",
     /// A lab with the kernel's VXLAN between servers.
     KernelVxlanLab "kernel-vxlan labs",
@@ -67,6 +69,11 @@ uses! {
 }
 
 impl Use {
+    /// Those that need root's rights: all but the first.
+    pub const PRIVILEGED: &[Self] = match Self::ALL {
+        [Self::Simulator, rest @ ..] => rest,
+        all => all,
+    };
     /// Those that are a lab.
     pub const LABS: &[Self] =
         &[Self::RoutedLab, Self::KernelVxlanLab, Self::VtepLab, Self::BridgedLab, Self::Vl2Lab, Self::TrillLab];

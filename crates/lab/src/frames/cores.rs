@@ -1,10 +1,9 @@
 //! Who runs where: the test centre on the last core, the receiving processes and their edge switch's soft interrupts on the first.
 
-use std::process::Command;
-
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::error::LabError;
+use crate::process;
 use crate::tester::TesterError;
 use crate::tester::port::Port;
 
@@ -59,7 +58,7 @@ pub(super) fn set(port: &Port, setting: &str, value: &str) -> Result<(), String>
     // `ip netns exec` mounts the namespace's own /sys; a thread that only moved there would see this one's.
     let script = format!("echo {value} > /sys/class/net/{}/{setting}", port.interface());
     let namespace = port.name().split(':').next().unwrap_or_default();
-    let output = Command::new("ip").args(["netns", "exec", namespace, "sh", "-c", &script]).output();
+    let output = process::command("ip").args(["netns", "exec", namespace, "sh", "-c", &script]).output();
     match output {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),

@@ -166,6 +166,12 @@ pub(crate) fn daemon_path(name: &str) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
+/// Path of FRR's own shell, if it is installed.
+pub(crate) fn shell_path() -> Option<PathBuf> {
+    let folders = ["/usr/bin", "/usr/local/bin", "/bin"].map(Path::new);
+    folders.iter().map(|folder| folder.join("vtysh")).find(|path| path.is_file())
+}
+
 /// Starts each daemon on all nodes that have it and waits until it listens there. `started` hears of each process at once.
 pub(crate) fn start(
     lab: &str,

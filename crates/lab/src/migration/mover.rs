@@ -73,10 +73,11 @@ impl Place {
     }
 }
 
-/// Writes down where it is; one that is home is nothing to write down.
+/// Writes down where it is and with which LA; one that is home is not away.
 fn note(lab: &mut Lab, server: NodeId, to: &Place, port: &str) {
     let (server_name, edge) = (lab.plan.node(server).name.clone(), lab.plan.node(to.edge).name.clone());
     lab.state.moved.retain(|moved| moved.server != server_name);
+    lab.state.nodes.iter_mut().filter(|node| node.name == server_name).for_each(|node| node.la = Some(to.la));
     if lab.scenario.fabric.edge_of(server).is_some_and(|(home, _)| home != to.edge) {
         lab.state.moved.push(MovedServer { server: server_name, edge, port: port.to_owned(), la: to.la });
     }

@@ -1,7 +1,6 @@
 //! A port of the test centre: an interface here or in a named network namespace.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Deserialize;
@@ -11,6 +10,7 @@ use super::error::TesterError;
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
+use crate::process;
 
 /// An interface that frames are sent or received on.
 #[derive(Clone, Debug)]
@@ -165,7 +165,7 @@ fn facts_of(interface: &str) -> Result<Facts, String> {
     if interface.is_empty() || interface.len() > 15 || interface.starts_with('-') {
         return Err(missing());
     }
-    let output = Command::new("ip").args(["-json", "-details", "link", "show", "dev", interface]).output();
+    let output = process::command("ip").args(["-json", "-details", "link", "show", "dev", interface]).output();
     let output = output.map_err(|error| format!("cannot run `ip`: {error}; install iproute2"))?;
     if !output.status.success() {
         return Err(missing());

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ExitStatus, Stdio};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::TrafficError;
 use super::table::{Table, now_ns};
+use crate::process;
 
 const START_LIMIT_NS: u64 = 20_000_000_000;
 const STOP_LIMIT_NS: u64 = 5_000_000_000;
@@ -38,7 +39,7 @@ impl Workers {
         let mut workers = Self { all: Vec::with_capacity(table.config().hosts.len()) };
         for (index, host) in table.config().hosts.iter().enumerate() {
             let spawn = || {
-                let mut process = Command::new(program)
+                let mut process = process::command(program)
                     .args(arguments)
                     .args([index.to_string(), host.name.clone()])
                     .stdin(table.share()?)

@@ -1,7 +1,6 @@
 //! The spanning-tree twin: the kernel's bridges with 802.1D on the same wires, one bridge for each VLAN.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -15,6 +14,7 @@ use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
 use crate::plan::{bridge_name, bridged_vlans};
+use crate::process;
 use crate::up::Lab;
 use crate::wait::Wait;
 
@@ -159,7 +159,7 @@ fn bridges(namespace: &Path) -> Result<Vec<Bridge>, LabError> {
 }
 
 pub(super) fn shown<T: DeserializeOwned>(namespace: &Path, program: &str, arguments: &[&str]) -> Result<T, LabError> {
-    let output = netns::in_namespace(namespace, || Command::new(program).args(arguments).output())?
+    let output = netns::in_namespace(namespace, || process::command(program).args(arguments).output())?
         .map_err(LabError::io(format!("run {program}")))?;
     let read = serde_json::from_slice(&output.stdout);
     read.map_err(|error| LabError::io(format!("read `{program} {}`", arguments.join(" ")))(error.into()))

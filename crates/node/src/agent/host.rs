@@ -1,5 +1,6 @@
 //! What an agent needs of its host: an MTU that fits, and the veth pair over which misses reach it.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -135,7 +136,9 @@ fn ip(arguments: &[&str]) -> Result<(), NodeError> {
 fn ip_output(arguments: &[&str]) -> Result<Vec<u8>, NodeError> {
     let command = || format!("ip {}", arguments.join(" "));
     let failed = |output: String| NodeError::Command { command: command(), output };
+    // In a group of its own: Ctrl-C ends the daemon, which may have to undo what `ip` does.
     let output = Command::new("ip")
+        .process_group(0)
         .args(arguments)
         .output()
         .map_err(|error| failed(format!("{error}; install the package iproute2")))?;

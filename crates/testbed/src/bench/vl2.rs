@@ -7,6 +7,7 @@
 
 use std::io::Write;
 use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use libbpf_rs::{Object, ProgramMut};
@@ -315,7 +316,7 @@ fn build_network() -> Result<(), DatapathError> {
 fn ip(lines: &str) -> Result<(), DatapathError> {
     let failed = |source| failed("`ip -batch`", source);
     let mut command = Command::new("ip");
-    let mut child = command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().map_err(failed)?;
+    let mut child = command.args(["-batch", "-"]).stdin(Stdio::piped()).process_group(0).spawn().map_err(failed)?;
     child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(lines.as_bytes())).map_err(failed)?;
     let status = child.wait().map_err(failed)?;
     match status.success() {

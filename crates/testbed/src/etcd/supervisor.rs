@@ -224,13 +224,13 @@ impl Nodes {
     }
 }
 
-/// Starts a node. It dies with the calling thread.
+/// Starts a node in a process group of its own, so that Ctrl-C does not reach it. It dies with the calling thread.
 fn start_node(settings: &EtcdClusterSettings, index: usize) -> io::Result<Child> {
     let node = &settings.nodes[index];
     std::fs::create_dir_all(&node.dir)?;
     let log = File::options().create(true).append(true).open(node.log())?;
     let mut command = settings.starter.as_ref().map_or_else(|| Command::new("etcd"), |starter| starter(index));
-    command.args(settings.flags(index)).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    command.args(settings.flags(index)).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
     // SAFETY: `prctl` with these arguments only sets an attribute of the calling process, and is safe between fork and
     // exec.
     unsafe {

@@ -1,21 +1,27 @@
 //! `weft lab`: fabrics of namespaces that stay up.
 
+mod down;
 mod live;
+mod logs;
 mod watch;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use weft_lab::{CaptureFilter, CaptureOptions, CapturePorts, LabEngine, LabError, LabOptions, LabRow, LabState};
+use weft_lab::{
+    CaptureFilter, CaptureOptions, CapturePorts, LabEngine, LabError, LabOptions, LabRow, LabState, NodeState,
+};
 use weft_node::DaemonKind;
 use weft_scenario::addressing::{AddressPlan, AddressingOptions};
 use weft_scenario::engine::{DirectoryStore, EngineError, Progress, Scenario, Transport};
 use weft_scenario::fault::FaultKind;
 use weft_scenario::switching::Switching;
+use weft_scenario::topology::Access;
 use weft_scenario::units::BitsPerSec;
 
 use super::fabric;
@@ -29,9 +35,16 @@ pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure>
         LabCommand::Up { fabric, name, overlay, directory, unshaped } => {
             up(&fabric, name, overlay, directory.into(), !unshaped, quiet)
         }
-        LabCommand::Down { name, all: _ } => down(name.as_deref()),
-        LabCommand::Ps { name, output } => ps(name.as_deref(), output.output),
+        LabCommand::Down { all: true, yes, .. } => down::all(yes),
+        LabCommand::Down { lab, .. } => down::one(lab),
+        LabCommand::Ps { lab, output } => ps(lab.given().as_deref(), output.output),
         LabCommand::Exec { lab, node, command } => exec(lab, &node, &command),
+        LabCommand::Shell { lab, node } => shell(lab, &node),
+        LabCommand::Logs { lab, node: None, output, .. } => logs::list(lab, output.output),
+        LabCommand::Logs { lab, node: Some(node), daemon, lines, follow, output } => {
+            let wanted = logs::Wanted { node, daemon, lines, follow };
+            logs::show(lab, &wanted, output.output)
+        }
         LabCommand::Fail(fault) => live::fail(
             &fault.what,
             fault.common,
@@ -51,7 +64,7 @@ pub(crate) fn lab(command: LabCommand, quiet: bool) -> Result<ExitCode, Failure>
         LabCommand::Apply { fabric, common } => live::apply(&fabric, common, quiet),
         LabCommand::Move { server, edge, common } => live::move_server(&server, &edge, common, quiet),
         LabCommand::Validate { checks, common } => live::validate(checks.as_deref(), common, quiet),
-        LabCommand::Watch { name, listen, output } => watch::watch(name, listen, output.output),
+        LabCommand::Watch { lab, listen, output } => watch::watch(lab.given(), listen, output.output),
         LabCommand::Capture { ports, all, write, lab, count, seconds, snap } => {
             let ports = if all { vec![CapturePorts::All] } else { ports };
             capture(ports, write, lab, Limits { count, seconds, snap }, quiet)
@@ -160,20 +173,6 @@ fn slow_on_purpose(scenario: &Scenario) -> Option<BitsPerSec> {
     slowest.filter(|rate| scenario.shaped && *rate < SLOW)
 }
 
-fn down(name: Option<&str>) -> Result<ExitCode, Failure> {
-    let removed = match name {
-        Some(name) => weft_lab::down(name).map_err(failure)?,
-        None => weft_lab::down_all().map_err(failure)?,
-    };
-    if name.is_none() {
-        output::print_line(&format!("removed {} labs and {} leftovers", removed.labs.len(), removed.strays.len()))?;
-    }
-    for left in &removed.left {
-        eprintln!("left alone: {left}");
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 #[derive(Serialize)]
 struct LabList {
     schema_version: u32,
@@ -218,35 +217,29 @@ fn amiss(lab: &LabRow) -> String {
     format!("{}{}{}", lab.status, counted(lab.broken, "broken"), counted(lab.impaired, "impaired"))
 }
 
+/// Addresses by which nodes are reached; a kind that no node has is no column.
 fn ps_nodes(state: &LabState, format: Output) -> Result<(), Failure> {
-    if state.nodes.iter().any(|node| !node.access.is_empty()) {
-        return ps_campus(state, format);
-    }
-    let mut rows = Rows::new(&["node", "role", "AA", "LA", "namespace"]);
+    let address = |address: Option<Ipv4Addr>| address.map(|address| address.to_string());
+    let of_access = |node: &NodeState, text: fn(&Access) -> String| {
+        let texts: Vec<String> = node.access.iter().map(text).collect();
+        (!texts.is_empty()).then(|| texts.join(" "))
+    };
+    type Cell<'a> = Box<dyn Fn(&NodeState) -> Option<String> + 'a>;
+    let columns: [(&str, Cell<'_>); 5] = [
+        ("AA", Box::new(|node| address(node.aa))),
+        ("LA", Box::new(|node| address(node.la))),
+        ("public", Box::new(|node| address(node.public))),
+        ("VLAN", Box::new(|node| of_access(node, |access| access.vlan.to_string()))),
+        ("address", Box::new(|node| of_access(node, |access| access.address.to_string()))),
+    ];
+    let there: Vec<_> =
+        columns.iter().filter(|(_, cell)| state.nodes.iter().any(|node| cell(node).is_some())).collect();
+    let headings = there.iter().map(|(heading, _)| *heading);
+    let mut rows = Rows::new(&["node", "role"].into_iter().chain(headings).chain(["namespace"]).collect::<Vec<_>>());
     for node in &state.nodes {
-        rows.push(vec![
-            node.name.clone(),
-            word(&node.role),
-            node.aa.map_or_else(|| "-".to_owned(), |aa| aa.to_string()),
-            node.la.to_string(),
-            node.namespace.clone(),
-        ]);
-    }
-    output::print(format, &rows, state)
-}
-
-/// In a campus hosts have VLANs, and switches have no addresses.
-fn ps_campus(state: &LabState, format: Output) -> Result<(), Failure> {
-    let mut rows = Rows::new(&["node", "role", "VLAN", "address", "namespace"]);
-    for node in &state.nodes {
-        let joined = |texts: Vec<String>| if texts.is_empty() { "-".to_owned() } else { texts.join(" ") };
-        rows.push(vec![
-            node.name.clone(),
-            word(&node.role),
-            joined(node.access.iter().map(|access| access.vlan.to_string()).collect()),
-            joined(node.access.iter().map(|access| access.address.to_string()).collect()),
-            node.namespace.clone(),
-        ]);
+        let cells = there.iter().map(|(_, cell)| cell(node).unwrap_or_else(|| "-".to_owned()));
+        let names = [node.name.clone(), word(&node.role)];
+        rows.push(names.into_iter().chain(cells).chain([node.namespace.clone()]).collect());
     }
     output::print(format, &rows, state)
 }
@@ -262,6 +255,11 @@ fn word<T: Serialize>(value: &T) -> String {
 fn exec(lab: Option<String>, node: &str, command: &[OsString]) -> Result<ExitCode, Failure> {
     let lab = lab_name(lab)?;
     match weft_lab::exec(&lab, node, command, &this_program().map_err(Failure::failed)?).map_err(failure)? {}
+}
+
+fn shell(lab: Option<String>, node: &str) -> Result<ExitCode, Failure> {
+    let lab = lab_name(lab)?;
+    match weft_lab::shell(&lab, node, &this_program().map_err(Failure::failed)?).map_err(failure)? {}
 }
 
 /// How much a capture may become.

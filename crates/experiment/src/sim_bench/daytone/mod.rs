@@ -84,45 +84,45 @@ pub(super) struct Daytone {
 
 impl Daytone {
     /// Looks for it, and has it run a little; says what to install where it is missing.
-    pub(super) fn find() -> Result<Self, EngineError> {
+    pub(super) fn find(progress: &dyn Progress) -> Result<Self, EngineError> {
         let folder = folder(|name| std::env::var_os(name))?;
         let (program, version) = installed(&folder)?;
         let daytone = Self { program, version, dir: tempfile::tempdir().map_err(failed)? };
-        daytone.prepare(TRIAL)?;
-        daytone.run(TRIAL.0)?;
+        daytone.prepare(TRIAL, progress)?;
+        daytone.run(TRIAL.0, progress)?;
         Ok(daytone)
     }
 
     /// Runs both in turn on each job.
     pub(super) fn compare(&self, rounds: u32, progress: &dyn Progress) -> Result<Vec<DaytoneRow>, EngineError> {
         progress.phase("daytone", "fat trees with sparse traffic");
-        JOBS.iter().try_for_each(|job| self.prepare(*job))?;
+        JOBS.iter().try_for_each(|job| self.prepare(*job, progress))?;
         let mut runs = vec![Vec::new(); JOBS.len()];
         for round in 0..rounds {
             for (place, (job, divisor)) in JOBS.iter().enumerate() {
                 check_interrupted(progress)?;
-                runs[place].push((self.run(job)?, child::start(&[job, "--divisor", divisor])?));
+                runs[place].push((self.run(job, progress)?, child::start(&[job, "--divisor", divisor], progress)?));
                 let done = f64::from(round) + (place + 1) as f64 / JOBS.len() as f64;
                 progress.advance(done / f64::from(rounds), &format!("round {} of {rounds}, {job}", round + 1));
             }
         }
         let row = |((job, divisor), runs): (&(&'static str, &str), &Vec<Round>)| {
-            row(job, &self.version, runs, &child::stream_delays(job, divisor)?)
+            row(job, &self.version, runs, &child::stream_delays(job, divisor, progress)?)
         };
         JOBS.iter().zip(&runs).map(row).collect()
     }
 
     /// Has a child write the configuration, so that no network makes this process large: its size is where the count of a child's
     /// begins.
-    fn prepare(&self, (job, divisor): (&str, &str)) -> Result<(), EngineError> {
+    fn prepare(&self, (job, divisor): (&str, &str), progress: &dyn Progress) -> Result<(), EngineError> {
         let (file, results) = (self.file(job), self.results(job));
-        child::write_network(job, divisor, &file, &results)
+        child::write_network(job, divisor, &file, &results, progress)
     }
 
-    fn run(&self, job: &str) -> Result<(Usage, Arrived), EngineError> {
+    fn run(&self, job: &str, progress: &dyn Progress) -> Result<(Usage, Arrived), EngineError> {
         let mut command = Command::new(&self.program);
         command.arg(self.file(job)).env("RUST_LOG", "error").env_remove("RUST_BACKTRACE").current_dir(self.dir.path());
-        let usage = usage::run(&mut command, "daytone")?;
+        let usage = usage::run(&mut command, "daytone", progress)?;
         let sinks = self.results(job).join("sinks.csv");
         let table = File::open(&sinks).map_err(|error| failed(format!("daytone's sinks.csv: {error}")))?;
         Ok((usage, result::read(table)?))

@@ -7,7 +7,7 @@ mod worker;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::CapabilitySet;
@@ -16,6 +16,7 @@ use weft_testbed::cpu;
 use crate::error::LabError;
 use crate::home::namespace_path;
 use crate::netns;
+use crate::process;
 use crate::rights::Rights;
 use crate::tester::usage::{Cgroup, Enforced, Quota, pss_bytes};
 use order::{Order, PORT, Reply};
@@ -37,7 +38,7 @@ pub(super) struct Vm {
 impl Vm {
     /// Starts one in a namespace that has the address.
     pub(super) fn start(weft_binary: &Path, namespace: &str, address: Ipv4Addr) -> Result<Self, LabError> {
-        let mut command = Command::new(weft_binary);
+        let mut command = process::command(weft_binary);
         command.args(["internal", "vm", &address.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         // A well-known port, and buffers beyond the machine's limit.
         Rights::only(CapabilitySet::NET_BIND_SERVICE | CapabilitySet::NET_ADMIN).impose(&mut command)?;

@@ -149,6 +149,19 @@ fn inode_of(folder: &Path) -> Option<u64> {
     fs::symlink_metadata(folder).ok().map(|data| data.ino())
 }
 
+/// Groups of processes that are gone, which [`sweep`] would remove: their folders.
+///
+/// # Errors
+/// [`LabError::UnsafeFolder`] where records are not in a folder of ours.
+pub fn left_behind() -> Result<Vec<PathBuf>, LabError> {
+    let Some(records) = Folder::open(Path::new(GROUPS_DIR))? else { return Ok(Vec::new()) };
+    let names = records.all_names().into_iter();
+    let orphans = names.filter_map(|name| Record::load(&name)).filter(|record| !record.owner.is_alive());
+    let folders = orphans.flat_map(|record| record.folders);
+    let is_there = |folder: &RecordedFolder| folder.inode.is_some() && folder.inode == inode_of(&folder.path);
+    Ok(folders.filter(is_there).map(|folder| folder.path).collect())
+}
+
 /// Removes groups of processes that are gone and ends what is in them; their folders.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use std::fs;
 
 use crate::error::LabError;
 
-pub use cgroup::{Cgroup, Enforced, Quota, sweep};
+pub use cgroup::{Cgroup, Enforced, Quota, left_behind, sweep};
 pub use memory::{KernelMemory, pss_bytes};
 
 /// Frequency of this machine's cores, MHz: what the kernel says, or 1000 where it does not, so that MHz are then
