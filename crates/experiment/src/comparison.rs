@@ -169,6 +169,7 @@ fn settings(run: &Manifest) -> BTreeMap<String, String> {
     let mode = serde_json::to_value(run.mode).ok().and_then(|mode| Some(mode.as_str()?.to_owned()));
     let mut settings: BTreeMap<String, String> = [
         ("mode", mode.unwrap_or_default()),
+        ("step", run.step_name().unwrap_or_default().to_owned()),
         ("engine", run.engine.clone()),
         ("seed", run.seed.to_string()),
         ("weft", run.weft_version.clone()),
@@ -220,7 +221,7 @@ mod tests {
 
     fn run(plan: &str, run_dir: &str, claims: Vec<ClaimResult>) -> RunSummary {
         let (plan, run_dir, engine) = (plan.to_owned(), run_dir.to_owned(), "sim".to_owned());
-        RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir }
+        RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir, step: None, cpu: None }
     }
 
     #[test]

@@ -86,7 +86,16 @@ mod tests {
             claim("e", Verdict::Info, false),
         ];
         let (plan, engine, run_dir) = ("x/<one>".to_owned(), "sim".to_owned(), "r".to_owned());
-        let text = document(&[RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir }]);
+        let text = document(&[RunSummary {
+            schema_version: 1,
+            plan,
+            engine,
+            seed: 1,
+            claims,
+            run_dir,
+            step: None,
+            cpu: None,
+        }]);
         let document = roxmltree::Document::parse(&text).unwrap();
         let suite = document.descendants().find(|node| node.has_tag_name("testsuite")).unwrap();
         let counts = ["tests", "failures", "errors", "skipped"].map(|name| suite.attribute(name).unwrap());

@@ -7,7 +7,7 @@ use minijinja::{Environment, Value, context};
 use weft_scenario::record::LinkRow;
 use weft_scenario::topology::Fabric;
 
-use crate::analysis::{Input, TrialKey};
+use crate::analysis::{Input, TrialKey, cpu};
 use crate::figure;
 use crate::metric::{Estimate, Findings};
 use crate::page::{self, Replays};
@@ -198,15 +198,17 @@ impl Stored {
         Input { spec: &self.spec, fabrics: &self.fabrics, trials: &self.trials, database: Some(&self.database) }
     }
 
-    fn summary(&self, folder: &Path, findings: &Findings) -> RunSummary {
-        RunSummary {
+    fn summary(&self, folder: &Path, findings: &Findings) -> Result<RunSummary, QueryError> {
+        Ok(RunSummary {
             schema_version: SCHEMA_VERSION,
             plan: self.manifest.plan.clone(),
             engine: self.manifest.engine.clone(),
             seed: self.manifest.seed,
             claims: verdict::judge_all(&self.input().spec.claims, findings),
             run_dir: folder.display().to_string(),
-        }
+            step: self.manifest.step.clone(),
+            cpu: cpu::told(&self.database, &self.trials)?,
+        })
     }
 }
 
@@ -220,7 +222,7 @@ pub fn redraw(folders: &[PathBuf]) -> Result<Redrawn, ReportError> {
         .zip(folders)
         .zip(&findings)
         .map(|((run, folder), findings)| run.summary(folder, findings))
-        .collect();
+        .collect::<Result<_, _>>()?;
     let runs: Vec<Run<'_>> = stored
         .iter()
         .zip(&summaries)

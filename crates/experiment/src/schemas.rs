@@ -47,6 +47,9 @@ fn plan() -> Schema {
         for (name, about) in layers {
             properties.insert(name.to_owned(), json!({ "type": "object", "description": about }));
         }
+        let steps = "lower rates, each laid over the plan in a lab whose machine has no time for those above: `weft run --step`";
+        let step = json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] });
+        properties.insert("steps".to_owned(), json!({ "type": "array", "description": steps, "items": step }));
     }
     schema
 }

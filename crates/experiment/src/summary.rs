@@ -26,6 +26,21 @@ pub struct RunSummary {
     pub claims: Vec<ClaimResult>,
     /// The run folder.
     pub run_dir: String,
+    /// Which of the plan's rates ran, where it was asked for or looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepTaken>,
+    /// Who else used the machine, and whether that made its CPU the bottleneck; nothing where nobody did and it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+}
+
+/// A step of a plan that was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StepTaken {
+    /// Its name; `null`: the plan's own rates.
+    pub name: Option<String>,
+    /// Why it, as a sentence.
+    pub why: String,
 }
 
 impl RunSummary {
@@ -243,7 +258,7 @@ mod tests {
 
     fn headline(claims: Vec<ClaimResult>) -> String {
         let (plan, run_dir, engine) = ("a/one".to_owned(), "r".to_owned(), "sim".to_owned());
-        RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir }.headline()
+        RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir, step: None, cpu: None }.headline()
     }
 
     #[test]

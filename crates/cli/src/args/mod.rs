@@ -390,6 +390,10 @@ pub(crate) struct RunArgs {
     /// The plan's large variant
     #[arg(long)]
     pub(crate) full: bool,
+    /// Lower rates of the plan (`[[steps]]`) for a lab on a machine with little CPU; `auto` tries for some seconds each, the plan's
+    /// own first, and takes the highest that the machine has time for
+    #[arg(long, value_name = "NAME|auto", conflicts_with = "shard")]
+    pub(crate) step: Option<String>,
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

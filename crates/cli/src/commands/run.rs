@@ -10,7 +10,7 @@ use weft_experiment::page::Replays;
 use weft_experiment::plan::{self, Mode, Plan};
 use weft_experiment::run_folder::{FolderError, Shard};
 use weft_experiment::runner::{self, RunError, RunOptions, RunOutcome, ShardOutcome};
-use weft_experiment::summary::RunSummary;
+use weft_experiment::summary::{RunSummary, StepTaken};
 use weft_experiment::table;
 use weft_experiment::verdict::Verdict;
 use weft_model::{CALC, CalcEngine};
@@ -66,6 +66,7 @@ fn load(args: &RunArgs, name: &str) -> Result<Plan, Failure> {
 fn options(args: &RunArgs, out: Option<PathBuf>) -> RunOptions {
     RunOptions {
         mode: Mode::asked(args.quick, args.full),
+        step: None,
         seed: args.seed,
         out,
         command_line: std::env::args().collect(),
@@ -91,7 +92,7 @@ fn run_shard(args: &RunArgs, plan: &Plan, shard: Shard, quiet: bool) -> Result<E
 }
 
 fn run_one(args: &RunArgs, plan: &Plan, out: Option<PathBuf>, quiet: bool) -> Result<RunOutcome, Failure> {
-    let (progress, options) = (TerminalProgress::new(quiet)?, options(args, out));
+    let (progress, mut options) = (TerminalProgress::new(quiet)?, options(args, out));
     let choice = runner::choose(wanted(args), plan, options.mode, &engine).map_err(failure)?;
     if let Some(why) = &choice.why {
         progress.note(why);
@@ -99,9 +100,30 @@ fn run_one(args: &RunArgs, plan: &Plan, out: Option<PathBuf>, quiet: bool) -> Re
     #[cfg(feature = "lab")]
     let _watched = watched(args, &choice.engines)?;
     let chosen: Vec<&dyn Engine> = choice.engines.iter().map(AsRef::as_ref).collect();
-    let outcome = runner::run(plan, &chosen, &options, &progress);
+    let outcome = step(args, plan, &chosen, &options, &progress).and_then(|step| {
+        options.step = step;
+        runner::run(plan, &chosen, &options, &progress)
+    });
     progress.finish();
     outcome.map_err(failure)
+}
+
+/// The rates that were asked for, or that are looked for.
+fn step(
+    args: &RunArgs,
+    plan: &Plan,
+    engines: &[&dyn Engine],
+    options: &RunOptions,
+    progress: &dyn Progress,
+) -> Result<Option<StepTaken>, RunError> {
+    match args.step.as_deref() {
+        None => Ok(None),
+        Some(plan::AUTO) => runner::find_step(plan, engines, options, progress).map(Some),
+        Some(name) => {
+            let why = format!("step `{name}`, as it was asked for");
+            Ok(Some(StepTaken { name: Some(name.to_owned()), why }))
+        }
+    }
 }
 
 /// Shows labs of the run, if that is wanted and there will be any.
@@ -164,6 +186,9 @@ pub(super) fn show(outcome: &RunOutcome, format: Output, allow_inconclusive: boo
 
 fn print_claims(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
     let summary = &outcome.summary;
+    if let (Output::Table, Some(cpu)) = (format, &summary.cpu) {
+        output::print_line(&format!("{cpu}\n"))?;
+    }
     let mut rows = Rows::new(&table::HEADINGS);
     for row in table::claims_table(summary) {
         rows.push(row.cells().map(str::to_owned).to_vec());
@@ -174,7 +199,8 @@ fn print_claims(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
     }
     if format == Output::Table {
         let (counts, look) = (summary.counts(), where_to_look(&outcome.run_dir, &outcome.replays));
-        output::print_line(&format!("\n{}\n{counts}; * required\n{look}", summary.headline()))?;
+        let step = summary.step.as_ref().map(|step| format!("\nrates: {}", step.why)).unwrap_or_default();
+        output::print_line(&format!("\n{}\n{counts}; * required{step}\n{look}", summary.headline()))?;
     }
     Ok(())
 }
@@ -203,6 +229,8 @@ pub(super) fn failure(error: RunError) -> Failure {
         RunError::EngineNotOffered { .. }
         | RunError::ComparesEngines { .. }
         | RunError::Scenario { .. }
+        | RunError::NoStep { .. }
+        | RunError::StepsElsewhere { .. }
         | RunError::NoShards { .. }
         | RunError::TooManyShards { .. }
         | RunError::Folder(FolderError::OtherShard { .. }) => Failure::usage(error),

@@ -17,7 +17,7 @@ pub mod series;
 
 use serde::{Deserialize, Serialize};
 use weft_scenario::engine::Overlay;
-use weft_scenario::record::{CpuRow, EventRow, Records, RowKind, TcpRow};
+use weft_scenario::record::{CpuRow, EventRow, OtherRow, Records, RowKind, TcpRow, WaitRow};
 use weft_scenario::topology::Fabric;
 use weft_scenario::workload::Workload;
 
@@ -129,7 +129,8 @@ impl Analysis {
 
     /// The kinds of rows that it and its figures read.
     pub fn reads(self) -> &'static [RowKind] {
-        self.of_log().map_or(&[TcpRow::KIND, CpuRow::KIND, EventRow::KIND], |log| log.reads)
+        const ASKED: &[RowKind] = &[TcpRow::KIND, CpuRow::KIND, WaitRow::KIND, OtherRow::KIND, EventRow::KIND];
+        self.of_log().map_or(ASKED, |log| log.reads)
     }
 
     /// Whether the plan's axes and workloads are those that it compares; says what is missing.

@@ -1,7 +1,7 @@
 //! Synthetic records with known answers, for tests of analyses, figures and runs.
 
 use weft_scenario::engine::Overlay;
-use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records};
+use weft_scenario::record::{CpuRow, FlowRow, LinkRow, ProgressRow, Records, WaitRow};
 use weft_scenario::topology::{Fabric, Role, to_yaml};
 use weft_scenario::units::Nanos;
 use weft_scenario::workload::FlowClass;
@@ -328,9 +328,17 @@ pub(crate) fn even_shuffle(fabric: &Fabric, bytes_per_flow: u64, seconds: u64) -
         progress: (1..=seconds).map(progress).collect(),
         links: even_links(fabric, seconds, 1_000_000),
         cpu: (1..=seconds).map(cpu).collect(),
+        core_waits: (1..=seconds).map(|second| waiting(second, 0.3)).collect(),
         flows,
         ..Records::default()
     }
+}
+
+/// Programs that ran for a second until then, and waited for so much of the time in which they wanted a core.
+pub(crate) fn waiting(second: u64, ratio: f64) -> WaitRow {
+    let waited_ns = (ratio * SECOND as f64) as u64;
+    let (time_ns, ran_ns) = (second * SECOND, SECOND - waited_ns);
+    WaitRow { time_ns, who: "traffic".into(), wall_ns: SECOND, ran_ns, waited_ns, turns: 1 }
 }
 
 /// Every direction of every link sends `bytes_per_s` all the time.

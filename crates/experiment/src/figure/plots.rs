@@ -6,7 +6,7 @@ use weft_scenario::record::TcpRow;
 
 use super::{Band, Level, LineChart, Series};
 use super::{asked, flow_log};
-use crate::analysis::{Analysis, Input};
+use crate::analysis::{Analysis, Input, cpu};
 use crate::stats;
 
 /// A drawing with its heading and the sentence below it.
@@ -33,31 +33,42 @@ pub fn figures(input: &Input<'_>) -> Vec<Figure> {
         Analysis::FlowConcurrency => flow_log::at_once(&flow_log::logs(input)),
         Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),
     };
-    figures.push(cpu_idle(input));
+    figures.push(cpu_use(input));
     figures.extend(tcp_state(input));
     const DRAWN: [&str; 4] = ["class=\"line", "class=\"bar", "class=\"dot", "class=\"cell"];
     figures.retain(|figure| DRAWN.iter().any(|class| figure.svg.contains(class)));
     figures
 }
 
-fn cpu_idle(input: &Input<'_>) -> Figure {
-    let mut series = Vec::new();
+fn cpu_use(input: &Input<'_>) -> Figure {
+    let (mut series, mut levels) = (Vec::new(), Vec::new());
     for trial in input.trials.iter().take(1) {
         let mut by_core: BTreeMap<u32, Vec<(f64, f64)>> = BTreeMap::new();
         for row in &trial.records.cpu {
             by_core.entry(row.core).or_default().push((row.time_ns as f64 / 1e9, row.idle_ratio));
         }
-        series.extend(by_core.into_iter().map(|(core, points)| Series { label: format!("core {core}"), points }));
+        let idle = by_core.into_iter().map(|(core, points)| Series { label: format!("core {core} idles"), points });
+        series.extend(idle);
+        let points = cpu::waits_over_time(&trial.records.core_waits);
+        match points.is_empty() {
+            true => levels.push(Level { value: cpu::LEAST_IDLE_RATIO, label: "CPU-bound below".into() }),
+            false => {
+                series.push(Series { label: "programs wait".into(), points });
+                levels.push(Level { value: cpu::MOST_WAIT_RATIO, label: "CPU-bound where waits are above".into() });
+            }
+        }
     }
     let chart = LineChart {
-        title: "Idle share of the cores".into(),
+        title: "Idle share of the cores, and waiting for one".into(),
         x_label: "time (s)".into(),
-        y_label: "idle share".into(),
+        y_label: "share".into(),
         series,
-        levels: vec![Level { value: crate::analysis::cpu::CPU_BOUND_IDLE_RATIO, label: "CPU-bound below".into() }],
+        levels,
         ..LineChart::default()
     };
-    figure("CPU of this machine", "First trial, from records/cpu.csv.", chart.render())
+    let caption = "First trial. Idle time of the cores, from records/cpu.csv; of the time in which programs of the run wanted a core, \
+                   how much they waited, from records/core_waits.csv: that decides, because others may use what the run does not need.";
+    figure("CPU of this machine", caption, chart.render())
 }
 
 /// Congestion window and smoothed round-trip time of the first trial's senders: median and middle 80 %.

@@ -2,8 +2,9 @@
 //! what the paper said; it contains nothing that a number could not express.
 //!
 //! Three kinds of tables are laid over the plan (`merge.rs`): first `[quick]` or `[full]`, then `[engine.NAME]` of the
-//! engine that runs, then the variants of each point of the sweep (`sweep.rs`). Every mode is checked for every engine
-//! when the plan is loaded, so a mistake in any of them is found before anything runs.
+//! engine that runs, then a step down for a machine with too little CPU (`steps.rs`), then the variants of each point of the sweep
+//! (`sweep.rs`). Every mode is checked for every engine and step when the plan is loaded, so a mistake in any of them is found before
+//! anything runs.
 
 mod claim;
 mod effect;
@@ -16,6 +17,7 @@ mod questions;
 mod settings;
 mod single;
 mod spec;
+mod steps;
 mod sweep;
 mod validate;
 
@@ -30,6 +32,8 @@ pub use questions::{
 };
 pub use single::{SingleSampling, SingleScenario, scenario_schema};
 pub use spec::{PlanSpec, Sampling, Scale};
+pub use steps::AUTO;
+pub(crate) use steps::LAB;
 pub use sweep::{Axis, ENGINE_AXIS, Point};
 
 use std::collections::BTreeMap;
@@ -97,7 +101,8 @@ pub struct Plan {
     text: String,
     /// What it is in a few words, where the text is a scenario.
     scenario: Option<String>,
-    specs: BTreeMap<(Mode, String), PlanSpec>,
+    /// By mode, engine and step; step 0 is the plan itself.
+    specs: BTreeMap<(Mode, String, usize), PlanSpec>,
 }
 
 impl Plan {
@@ -109,7 +114,9 @@ impl Plan {
             for mut spec in read {
                 spec.folder = library::folder_of(origin);
                 validate::check(&spec).map_err(|problem| PlanError::invalid(origin, text, problem))?;
-                specs.insert((mode, spec.runs_on.clone()), spec);
+                let step =
+                    specs.range((mode, spec.runs_on.clone(), 0)..=(mode, spec.runs_on.clone(), usize::MAX)).count();
+                specs.insert((mode, spec.runs_on.clone(), step), spec);
             }
         }
         Ok(Self { origin: origin.to_owned(), text: text.to_owned(), scenario: None, specs })
@@ -158,7 +165,7 @@ impl Plan {
 
     /// The plan as it runs in a mode on its preferred engine.
     pub fn for_mode(&self, mode: Mode) -> &PlanSpec {
-        let mut specs = self.specs.range((mode, String::new())..).map(|(_, spec)| spec);
+        let mut specs = self.specs.range((mode, String::new(), 0)..).map(|(_, spec)| spec);
         let first = specs.next().expect("a plan that was read has every mode");
         self.for_engine(mode, &first.engines[0]).unwrap_or(first)
     }
@@ -166,7 +173,18 @@ impl Plan {
     /// The plan as it runs in a mode on an engine (`lab`, `sim`), or on several that it compares (`lab+sim`); `None` if
     /// it does not run there.
     pub fn for_engine(&self, mode: Mode, runs_on: &str) -> Option<&PlanSpec> {
-        self.specs.get(&(mode, runs_on.to_owned()))
+        self.specs.get(&(mode, runs_on.to_owned(), 0))
+    }
+
+    /// The plan as it runs in a mode on an engine, and every step down from it, the highest first.
+    pub fn steps(&self, mode: Mode, runs_on: &str) -> impl Iterator<Item = &PlanSpec> {
+        let of_step = |step| (mode, runs_on.to_owned(), step);
+        self.specs.range(of_step(0)..=of_step(usize::MAX)).map(|(_, spec)| spec)
+    }
+
+    /// The same at one of its steps; `None` is the plan itself.
+    pub fn at_step(&self, mode: Mode, runs_on: &str, step: Option<&str>) -> Option<&PlanSpec> {
+        self.steps(mode, runs_on).find(|spec| spec.step.as_deref() == step)
     }
 }
 
@@ -177,20 +195,34 @@ fn read_mode(text: &str, mode: Mode) -> Result<Vec<PlanSpec>, Misplaced> {
     for other in Mode::ALL.into_iter().filter_map(Mode::table) {
         changes.insert(other, merge::take_table(&mut document, other)?);
     }
-    if let Some(change) = mode.table().and_then(|name| changes.remove(name)).flatten() {
+    let mut steps = steps::take(document.get_mut())?;
+    if let Some(name) = mode.table() {
+        let mut change = changes.remove(name).flatten().unwrap_or_default();
+        steps = steps::take(&mut change)?;
         merge::merge(document.get_mut(), change);
     }
     let engines = engine_tables(&mut document)?;
-    if sweeps_engines(&document) {
+    let is_swept = sweeps_engines(&document);
+    if let Some((id, _)) = steps.first().filter(|_| is_swept || !engines.contains_key(LAB)) {
+        let message = format!("step `{id}` is for the lab, and this plan does not run in the lab alone");
+        return Err(Misplaced::nowhere(message));
+    }
+    if is_swept {
         return Ok(vec![read_swept(document, &engines)?]);
     }
-    let on_engine = |(name, change): (&String, &DeTable<'_>)| {
+    let mut specs = Vec::new();
+    for (name, change) in &engines {
         let mut document = document.clone();
         merge::merge(document.get_mut(), change.clone());
-        let spec = read_swept(document, &BTreeMap::new())?;
-        Ok(PlanSpec { runs_on: name.clone(), ..spec })
-    };
-    engines.iter().map(on_engine).collect()
+        let below = steps.iter().filter(|_| name == LAB).map(|(id, change)| (Some(id), Some(change)));
+        for (step, change) in std::iter::once((None, None)).chain(below) {
+            let mut document = document.clone();
+            change.into_iter().for_each(|change| merge::merge(document.get_mut(), change.clone()));
+            let spec = read_swept(document, &BTreeMap::new())?;
+            specs.push(PlanSpec { runs_on: name.clone(), step: step.cloned(), ..spec });
+        }
+    }
+    Ok(specs)
 }
 
 /// Takes `[engine.NAME]` of every engine of the plan; an engine without a table has an empty one.

@@ -36,7 +36,7 @@ pub struct MetricQuestion {
     /// What limits it on a machine with cores to spare.
     #[serde(default = "link")]
     pub limited_by: Limit,
-    /// What limits it where a core of the machine had no time left.
+    /// What limits it where the CPU of the machine was the bottleneck.
     #[serde(default = "cpu")]
     pub when_busy: Limit,
     /// Whether it has no spread, as a count of what must not be: then one sample is enough to judge. What is computed has none.

@@ -107,6 +107,9 @@ pub struct PlanSpec {
     /// The folder that files are named from, which is the plan's own; none where the plan is embedded.
     #[serde(skip)]
     pub folder: Option<PathBuf>,
+    /// Which step down from the plan's own rates this is; `None`: it has them.
+    #[serde(skip)]
+    pub step: Option<String>,
     /// Axes of the sweep, in order of their names.
     #[serde(skip)]
     pub axes: Vec<Axis>,

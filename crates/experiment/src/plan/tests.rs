@@ -379,3 +379,53 @@ fn the_examples_of_the_page_on_scenarios_are_read() {
     plan.check_scenarios().unwrap();
     assert_eq!(plan.for_mode(Mode::Default).trials(), 12);
 }
+
+const STEPS: &str = "\n[[steps]]\nid = \"5mbit\"\nfabric = { server_rate = \"5 Mbit/s\" }\n\
+    [[steps.claims]]\nid = \"goodput_efficiency\"\nwant = 0.8\n";
+
+#[test]
+fn steps_are_laid_over_what_the_lab_makes_of_the_plan() {
+    let engines = plan_text(KEYS, SHUFFLE_TABLES).replace("[\"lab\"]", "[\"lab\", \"sim\"]");
+    let text = format!("{engines}{STEPS}[engine.lab]\nrepetitions = 2\n[quick]\nrepetitions = 4\n");
+    let plan = Plan::parse("p.toml", &text).unwrap();
+    let names = |mode, engine| plan.steps(mode, engine).map(|spec| spec.step.clone()).collect::<Vec<_>>();
+    assert_eq!(names(Mode::Default, "lab"), [None, Some("5mbit".to_owned())]);
+    // Virtual time has time for every rate, and a mode has steps of its own.
+    assert_eq!(names(Mode::Default, "sim"), [None]);
+    assert_eq!(names(Mode::Quick, "lab"), [None]);
+    let own = plan.for_mode(Mode::Default);
+    let step = plan.at_step(Mode::Default, "lab", Some("5mbit")).unwrap();
+    assert_eq!((own.repetitions, step.repetitions), (2, 2));
+    assert_eq!((own.claims[0].want, step.claims[0].want), (Some(0.94), Some(0.8)));
+    assert_ne!(own.fabric, step.fabric);
+    assert_eq!(plan.at_step(Mode::Default, "lab", None).unwrap().fabric, own.fabric);
+    let quick = format!("{text}[[quick.steps]]\nid = \"1mbit\"\nfabric = {{ server_rate = \"1 Mbit/s\" }}\n");
+    let plan = Plan::parse("p.toml", &quick).unwrap();
+    let step = plan.at_step(Mode::Quick, "lab", Some("1mbit")).unwrap();
+    assert_eq!((step.repetitions, plan.steps(Mode::Default, "lab").count()), (2, 2), "the lab's own over the mode's");
+}
+
+#[test]
+fn steps_that_make_no_sense_are_refused() {
+    let with = |steps: &str| plan_text(KEYS, SHUFFLE_TABLES) + steps;
+    let step = |id: &str| format!("[[steps]]\nid = \"{id}\"\nrepetitions = 2\n");
+    for (text, says) in [
+        (with("[steps]\nid = \"a\"\n"), "`steps` must be a list of tables"),
+        (with("[[steps]]\nrepetitions = 2\n"), "a step needs an `id`"),
+        (with(&step("10 Mbit")), "a step needs an `id`"),
+        (with(&step("auto")), "a step cannot be called `auto`"),
+        (with(&(step("a") + &step("a"))), "two steps are called `a`"),
+        (with(&["a", "b", "c"].map(step).concat()), "3 steps are too many; a plan has 2 at most beside its own rates"),
+        (with("[[steps]]\nid = \"a\"\n"), "step `a` changes nothing"),
+        (with("[[steps]]\nid = \"a\"\nengines = [\"lab\"]\n"), "step `a` cannot change `engines`"),
+        (with("[[steps]]\nid = \"a\"\nrepetitons = 2\n"), "unknown field `repetitons`"),
+        (with("[[steps]]\nid = \"a\"\nrepetitions = 0\n"), "`repetitions` is 0"),
+        (
+            with(&step("a")).replace("[\"lab\"]", "[\"sim\"]"),
+            "step `a` is for the lab, and this plan does not run in the lab",
+        ),
+    ] {
+        let message = refusal(&text);
+        assert!(message.starts_with("p.toml:") && message.contains(says), "wanted `{says}`, got `{message}`");
+    }
+}

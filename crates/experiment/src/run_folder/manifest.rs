@@ -11,7 +11,7 @@ use super::FolderError;
 use crate::analysis::{TrialKey, TrialRecords};
 use crate::plan::{Axis, Mode, Plan, PlanError, PlanSpec, SIM, Scale, SingleScenario, is_embedded};
 use crate::runner::RunOptions;
-use crate::summary::SCHEMA_VERSION;
+use crate::summary::{SCHEMA_VERSION, StepTaken};
 
 /// The text of a scenario in its run folder.
 pub(crate) const SCENARIO_FILE: &str = "scenario.toml";
@@ -42,6 +42,9 @@ pub struct Manifest {
     pub scenario: Option<String>,
     /// Which mode of it ran.
     pub mode: Mode,
+    /// Which of its rates, where that was asked for or looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepTaken>,
     /// The engine, or those that are compared: `lab+sim`.
     pub engine: String,
     /// Seed of the first repetition; repetition i has this plus i.
@@ -121,6 +124,7 @@ impl Manifest {
             plan_text: plan.text().to_owned(),
             scenario: plan.scenario().map(str::to_owned),
             mode: options.mode,
+            step: options.step.clone(),
             engine: spec.runs_on.clone(),
             seed: options.seed,
             reproducible: false,
@@ -161,7 +165,12 @@ impl Manifest {
             return SingleScenario::parse(SCENARIO_FILE, &self.plan_text).map(|scenario| Some(scenario.as_spec(title)));
         }
         let plan = Plan::parse(&self.plan, &self.plan_text)?;
-        Ok(plan.for_engine(self.mode, &self.engine).cloned())
+        Ok(plan.at_step(self.mode, &self.engine, self.step_name()).cloned())
+    }
+
+    /// The step that ran; `None`: the plan's own rates.
+    pub(crate) fn step_name(&self) -> Option<&str> {
+        self.step.as_ref()?.name.as_deref()
     }
 
     /// What `weft run` finds the plan by: its name if it is one of weft's own, else its file.
@@ -181,7 +190,8 @@ impl Manifest {
         };
         let engine: &[&str] = if self.engine == SIM { &["--engine", SIM] } else { &[] };
         let seed = self.seed.to_string();
-        let words = [&["weft", "run", plan][..], engine, mode, &["--seed", &seed]].concat();
+        let step: Vec<&str> = self.step_name().into_iter().flat_map(|name| ["--step", name]).collect();
+        let words = [&["weft", "run", plan][..], engine, mode, &step, &["--seed", &seed]].concat();
         words.into_iter().map(str::to_owned).collect()
     }
 

@@ -5,7 +5,7 @@ use weft_scenario::engine::Progress;
 use weft_scenario::topology::Fabric;
 
 use super::{RunError, RunOutcome};
-use crate::analysis::{Input, TrialRecords};
+use crate::analysis::{Input, TrialRecords, cpu};
 use crate::page;
 use crate::plan::PlanSpec;
 use crate::report;
@@ -55,6 +55,8 @@ impl Conclusion<'_> {
             seed: manifest.seed,
             claims: verdict::judge_all(&spec.claims, &findings),
             run_dir: folder.final_path().display().to_string(),
+            step: manifest.step.clone(),
+            cpu: cpu::told(&database, trials)?,
         };
         folder.write_json("summary.json", &summary)?;
         let (files, link_base) = (record_files(&folder.records())?, String::new());

@@ -2,6 +2,7 @@
 //! complete is analysed and given its final name.
 //!
 //! * [`choose`]: on which engine
+//! * [`find_step`]: which of its rates the machine has time for
 //! * `schedule`: which trials there are, in which order
 //! * `fit`: whether the machine has what they take
 //! * `execution`: one after another on a network that stays up, or each by itself on several `workers`
@@ -14,6 +15,7 @@ mod execution;
 mod fit;
 mod schedule;
 mod shards;
+mod step;
 mod workers;
 
 use std::path::PathBuf;
@@ -25,18 +27,21 @@ pub use self::choice::{Choice, MakeEngine, choose};
 use self::conclusion::Conclusion;
 use self::execution::{Execution, Rows};
 pub use self::shards::{MergeError, ShardOutcome, merge, run_shard, shard_engine};
+pub use self::step::find_step;
 use crate::page::Replays;
 use crate::plan::{Mode, Plan, PlanSpec};
 use crate::query::QueryError;
 use crate::report;
 use crate::run_folder::{FolderError, Manifest, RunFolder, WorkFolder, write_fabrics};
-use crate::summary::RunSummary;
+use crate::summary::{RunSummary, StepTaken};
 
 /// What the user chose for a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// How much of the plan runs.
     pub mode: Mode,
+    /// Which of the plan's rates; `None`: its own, and nobody looked whether they fit.
+    pub step: Option<StepTaken>,
     /// Seed of the first repetition.
     pub seed: u64,
     /// The run folder; without it `run/PLAN-TIME` below the current directory.
@@ -72,6 +77,19 @@ pub enum RunError {
         /// The plan's engines.
         offered: String,
     },
+    /// The plan has no such step down from its own rates.
+    #[error("plan `{plan}` has no step `{step}` in the lab; {known}")]
+    NoStep {
+        plan: String,
+        step: String,
+        /// What it has, or that it has none.
+        known: String,
+    },
+    /// Steps are for the lab.
+    #[error(
+        "--step is for the lab, whose network runs in the machine's own time; engine `{engine}` has time for every rate"
+    )]
+    StepsElsewhere { engine: String },
     /// The plan compares engines, and one was asked for.
     #[error("plan `{plan}` compares {engines}; leave out --engine")]
     ComparesEngines {
@@ -121,7 +139,7 @@ pub fn run(
     options: &RunOptions,
     progress: &dyn Progress,
 ) -> Result<RunOutcome, RunError> {
-    let spec = spec_for(plan, engines, options.mode)?;
+    let spec = spec_for(plan, engines, options.mode, options.step.as_ref())?;
     let scenario_error = |message| RunError::Scenario { plan: spec.id.clone(), message };
     let fabrics = spec.build_fabrics().map_err(scenario_error)?;
     fit::require(spec, &fabrics, engines)?;
@@ -150,13 +168,21 @@ pub fn run(
 
 /// Whether this machine can run the plan on these engines; see [`Engine::check_fit`].
 pub fn check_fit(plan: &Plan, engines: &[&dyn Engine], mode: Mode) -> Result<(), RunError> {
-    let spec = spec_for(plan, engines, mode)?;
+    let spec = spec_for(plan, engines, mode, None)?;
     let scenario_error = |message| RunError::Scenario { plan: spec.id.clone(), message };
     fit::require(spec, &spec.build_fabrics().map_err(scenario_error)?, engines)
 }
 
-fn spec_for<'a>(plan: &'a Plan, engines: &[&dyn Engine], mode: Mode) -> Result<&'a PlanSpec, RunError> {
+fn spec_for<'a>(
+    plan: &'a Plan,
+    engines: &[&dyn Engine],
+    mode: Mode,
+    step: Option<&StepTaken>,
+) -> Result<&'a PlanSpec, RunError> {
     let names = engines.iter().map(|engine| engine.name()).collect::<Vec<_>>().join("+");
+    if let Some(name) = step.and_then(|step| step.name.as_deref()) {
+        return step::named(plan, mode, &names, name);
+    }
     plan.for_engine(mode, &names).ok_or_else(|| {
         let preferred = plan.for_mode(mode);
         let separator = if preferred.compares_engines() { " and " } else { ", " };

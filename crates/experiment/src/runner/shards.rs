@@ -87,7 +87,7 @@ pub fn run_shard(
     progress: &dyn Progress,
 ) -> Result<ShardOutcome, RunError> {
     let engines = [engine];
-    let spec = spec_for(plan, &engines, options.mode)?;
+    let spec = spec_for(plan, &engines, options.mode, None)?;
     let (name, planned) = (plan.id().to_owned(), spec.trials());
     if engine.parallel().is_none() {
         return Err(RunError::NoShards { plan: name });

@@ -9,6 +9,7 @@ mod cost;
 mod counters;
 mod faults;
 mod namespace;
+mod others;
 mod plan;
 mod ports;
 mod probe;
@@ -16,6 +17,7 @@ mod qdisc;
 mod run;
 mod sampler;
 mod table;
+mod waits;
 mod worker;
 
 #[cfg(test)]

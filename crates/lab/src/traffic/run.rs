@@ -13,10 +13,12 @@ use super::children::Workers;
 use super::cost::CostMeter;
 use super::counters::{CoreTimes, TcpCounters};
 use super::faults::FaultSchedule;
+use super::others::Others;
 use super::plan::Plan;
 use super::probe::Prober;
 use super::sampler::Sampler;
 use super::table::{Table, now_ns};
+use super::waits::Waits;
 use super::{FaultActuator, TrafficError, TrafficSetup};
 use crate::sys;
 use crate::watch::usage::Usage;
@@ -34,6 +36,8 @@ const REPLAY_INTERVAL: Nanos = Nanos(100_000_000);
 const REPLAY_TIMES_MOST: usize = 600;
 /// The CPU of daemons at least this far apart.
 const USAGE_NS: u64 = 1_000_000_000;
+/// Who else uses the machine is looked at this often: of a process that ends, less than this is missed.
+const COMPANY_NS: u64 = 2_000_000_000;
 /// Clock ticks in /proc are hundredths of a second on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -50,11 +54,16 @@ pub fn run(
     let plan = Plan::new(trial, setup.hosts.len())?;
     let table = plan.table(setup, trial)?;
     // One pipe per worker and two descriptors per watched namespace may exceed the usual 1024.
-    sys::raise_file_limit(512 + 2 * (setup.hosts.len() + setup.watched.len()) as u64);
+    sys::raise_file_limit(512 + (3 * setup.hosts.len() + 2 * setup.watched.len() + setup.daemons.len()) as u64);
     let mut accounts = Accounts::open(setup)?;
-    let mut sampler = Sampler::new(&table, &setup.watched)?;
     let mut workers = Workers::start(&table, &setup.worker_command)?;
     workers.wait_ready(&table, &|| progress.interrupted())?;
+    let daemons = || setup.daemons.iter().map(|daemon| daemon.id.pid);
+    let waits = Waits::open(&workers.pids(), daemons());
+    if !waits.are_known() {
+        progress.note("this kernel does not say how long programs wait for a core (no /proc/PID/schedstat): whether the CPU was the bottleneck is told by the idle time of cores");
+    }
+    let mut sampler = Sampler::new(&table, &setup.watched, waits)?;
 
     let _nice = Nice::raise();
     let mut cost = match table.config().cost_core {
@@ -72,7 +81,8 @@ pub fn run(
     let clock = || now_ns().saturating_sub(start_ns);
     let last = ProgressRow { time_ns: 0, received_bytes: 0, flows_done: 0 };
     let replay = trial.replay.then(|| Replay::begin(&mut sampler, setup, trial.sample_interval)).transpose()?;
-    let mut watch = Watch { plan: &plan, trial, table: &table, progress, start_ns, last, replay };
+    let others = Company { others: Others::begin(daemons(), 0), next_ns: COMPANY_NS };
+    let mut watch = Watch { plan: &plan, trial, table: &table, progress, start_ns, last, replay, others };
     let mut events = watch.until_the_end(&mut sampler, &mut workers, &mut faults, cost.as_mut(), &clock)?;
 
     let cost = cost.map(|meter| meter.close(sampler.totals(0).received_bytes)).transpose();
@@ -81,6 +91,7 @@ pub fn run(
     }
     let end = sampler.sample(clock())?;
     watch.report(&sampler, end);
+    let others = watch.others.others.finish(end.time_ns);
     let replay_cpu_ns = watch.replay.take().map(|replay| replay.finish(&mut sampler, end.time_ns)).transpose()?;
     let probed = probes.map(Prober::finish).unwrap_or_default();
     workers.stop(&table)?;
@@ -91,6 +102,7 @@ pub fn run(
     let mut records = sampler.finish(start_ns);
     plan.label(&mut records.flows);
     records.events = events;
+    records.others = others;
     if let Some(probes) = &trial.probes {
         records.facts.push(("probes.flows".into(), f64::from(probes.flows)));
     }
@@ -110,6 +122,13 @@ struct Watch<'a> {
     /// What was last reported.
     last: ProgressRow,
     replay: Option<Replay>,
+    others: Company,
+}
+
+/// Who else uses the machine, and when to look again.
+struct Company {
+    others: Others,
+    next_ns: u64,
 }
 
 impl Watch<'_> {
@@ -149,6 +168,10 @@ impl Watch<'_> {
             }
             if let Some(replay) = &mut self.replay {
                 replay.sample_if_due(sampler, time_ns)?;
+            }
+            if time_ns >= self.others.next_ns {
+                self.others.others.look();
+                self.others.next_ns = time_ns + COMPANY_NS;
             }
             let replay_ns = self.replay.as_ref().map(|replay| replay.ticker.next_ns);
             let wake_ns = [Some(limit_ns), faults.next_ns(), next_tcp.as_ref().map(|ticker| ticker.next_ns), replay_ns];

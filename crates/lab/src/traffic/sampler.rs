@@ -12,6 +12,7 @@ use weft_scenario::workload::services::{STORM_FOREIGN, STORM_OFFERED, STORM_OWN}
 use super::counters::{CoreTicks, CoreTimes};
 use super::ports::PortWatch;
 use super::table::{FlowCell, HostCounters, Table};
+use super::waits::Waits;
 use super::{TrafficError, WatchedPort};
 
 /// Everything that is recorded while traffic runs.
@@ -19,6 +20,7 @@ pub(super) struct Sampler<'a> {
     table: &'a Table,
     ports: PortWatch<'a>,
     cores: CoreTimes,
+    waits: Waits,
     /// When each flow's TCP state was last recorded.
     tcp_seen_ns: Vec<u64>,
     records: Records,
@@ -28,11 +30,12 @@ pub(super) struct Sampler<'a> {
 
 impl<'a> Sampler<'a> {
     /// Takes the counters' values of now as the start.
-    pub(super) fn new(table: &'a Table, watched: &'a [WatchedPort]) -> Result<Self, TrafficError> {
+    pub(super) fn new(table: &'a Table, watched: &'a [WatchedPort], waits: Waits) -> Result<Self, TrafficError> {
         Ok(Self {
             table,
             ports: PortWatch::open(watched)?,
             cores: CoreTimes::read()?,
+            waits,
             tcp_seen_ns: vec![0; table.flows().len()],
             records: Records::default(),
             idle_ratio: 0.0,
@@ -49,12 +52,13 @@ impl<'a> Sampler<'a> {
         ProgressRow { time_ns, received_bytes, flows_done }
     }
 
-    /// Records progress, in all and by service, links and cores.
+    /// Records progress, in all and by service, links, cores, and who waited for one.
     pub(super) fn sample(&mut self, time_ns: u64) -> Result<ProgressRow, TrafficError> {
         let progress = self.totals(time_ns);
         self.records.progress.push(progress);
         self.records.services.extend(service_rows(self.table, time_ns));
         self.records.links.extend(self.ports.rows(time_ns)?);
+        self.records.core_waits.extend(self.waits.rows(time_ns));
         let cores = CoreTimes::read()?;
         let rows: Vec<CpuRow> = cpu_rows(time_ns, &self.cores, &cores).collect();
         if !rows.is_empty() {

@@ -195,6 +195,38 @@ rows! {
         softirq_ratio: f64,
     }
 
+    /// How long programs of the run, and the kernel's threads that forward for it, had to wait for a core since the last row; only
+    /// in labs whose kernel says so (`/proc/PID/schedstat`).
+    core_waits: WaitRow {
+        /// Time since the start of the run.
+        time_ns: u64,
+        /// Who: `traffic` (programs that send and receive), `daemons`, `softirq` (the kernel's `ksoftirqd`, which takes over what
+        /// soft interrupts leave).
+        who: String,
+        /// Length of the time that the row is about.
+        wall_ns: u64,
+        /// CPU time that all of them had.
+        ran_ns: u64,
+        /// How long they were ready and had no core, all of them together.
+        waited_ns: u64,
+        /// How often one of them got a core.
+        turns: u64,
+    }
+
+    /// Who else used the CPU of the machine during a trial; only in labs, and only who used at least a hundredth of a core.
+    others: OtherRow {
+        /// Name of the process; `hypervisor`: what other virtual machines took.
+        process: String,
+        /// Its number; 0 where it has none.
+        pid: u32,
+        /// CPU time that it had.
+        cpu_ns: u64,
+        /// How long it was looked at.
+        wall_ns: u64,
+        /// Cores that the machine has.
+        cores: u32,
+    }
+
     /// Something that happened: a fault, a route change, an adjacency change.
     events: EventRow {
         /// Time since the start of the run.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Input, cpu};
+use super::Input;
 use crate::metric::{Estimate, Findings, Limit, Problem, Table};
 use crate::plan::{COUNT, LIMIT, MetricQuestion, PlanSpec, ProblemVerdict};
 use crate::query::{Answer, Database, QueryError, Value};
@@ -55,11 +55,11 @@ fn ask(spec: &PlanSpec, database: &Database, findings: &mut Findings) -> Result<
 /// All metrics by name.
 fn metrics(spec: &PlanSpec, database: &Database) -> Result<BTreeMap<String, Estimate>, String> {
     let mut metrics = BTreeMap::new();
-    let is_busy = is_busy(database).map_err(|error| error.to_string())?;
+    let machine = machine(database).map_err(|error| error.to_string())?;
     for metric in &spec.metrics {
         let named = |error: String| format!("metric `{}`: {error}", metric.id);
         let answer = database.ask(&metric.sql).map_err(|error| named(error.to_string()))?;
-        metrics.extend(estimates(metric, &answer, is_busy).map_err(named)?);
+        metrics.extend(estimates(metric, &answer, machine).map_err(named)?);
     }
     Ok(metrics)
 }
@@ -83,17 +83,34 @@ pub(crate) fn rows(spec: &PlanSpec, database: &Database) -> Result<Vec<Vec<Value
     Ok(metrics.iter().filter_map(row).collect())
 }
 
-/// Whether a core of this machine had no time left in what is measured of some trial.
-fn is_busy(database: &Database) -> Result<bool, QueryError> {
-    let bound = cpu::CPU_BOUND_IDLE_RATIO;
-    let answer = database.ask(&format!("select 1 from idle where idle_ratio < {bound} limit 1"))?;
-    Ok(!answer.rows.is_empty())
+/// What this machine did while a lab ran on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Machine {
+    /// Nothing that mattered to the run.
+    Free,
+    /// Others used more than a twentieth of its cores in some trial, and the run had what it needed in what is measured.
+    InUse,
+    /// Its CPU was the bottleneck in what is measured of some trial.
+    Bound,
+}
+
+fn machine(database: &Database) -> Result<Machine, QueryError> {
+    let is_there = |sql: &str| Ok::<_, QueryError>(!database.ask(sql)?.rows.is_empty());
+    if is_there("select 1 from pressure where is_bound limit 1")? {
+        return Ok(Machine::Bound);
+    }
+    let used = "select 1 from others group by trial having sum(cpu_ns) > 0.05 * max(wall_ns) * max(cores) limit 1";
+    Ok(if is_there(used)? { Machine::InUse } else { Machine::Free })
 }
 
 /// The estimate of every place.
-fn estimates(metric: &MetricQuestion, answer: &Answer, is_busy: bool) -> Result<BTreeMap<String, Estimate>, String> {
-    let hides = is_busy && matches!(metric.limited_by, Limit::Link | Limit::OfferedLoad);
-    let limited_by = if hides { metric.when_busy } else { metric.limited_by };
+fn estimates(metric: &MetricQuestion, answer: &Answer, machine: Machine) -> Result<BTreeMap<String, Estimate>, String> {
+    // A packet that waited before or after what is measured can have made a flow slower: what holds nevertheless stands.
+    let limited_by = match (machine, metric.limited_by) {
+        (Machine::Bound, Limit::Link | Limit::OfferedLoad) => metric.when_busy,
+        (Machine::InUse, Limit::Link | Limit::OfferedLoad) => Limit::OtherWork,
+        (_, own) => own,
+    };
     let width = metric.places(answer.columns.clone())?.len();
     let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let (mut estimates, mut counts, mut limits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());

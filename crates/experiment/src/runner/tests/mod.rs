@@ -4,7 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use weft_scenario::engine::{Scenario, Session, Trial};
-use weft_scenario::record::Records;
+use weft_scenario::record::{OtherRow, Records};
+use weft_scenario::units::BitsPerSec;
 
 use super::*;
 use crate::analysis::testing::{self, SHUFFLE_TABLES, even_shuffle, plan};
@@ -17,6 +18,8 @@ struct FakeEngine {
     log: Mutex<Vec<String>>,
     fail_at: Option<usize>,
     open_flow: bool,
+    /// Programs wait for a core where servers are faster.
+    starves_above: Option<BitsPerSec>,
 }
 
 impl FakeEngine {
@@ -57,6 +60,13 @@ impl Session for FakeSession<'_> {
         if self.engine.open_flow {
             records.flows[0].end_ns = None;
         }
+        if let Some(most) = self.engine.starves_above {
+            let rate = self.scenario.fabric.links().iter().map(|link| link.spec.rate).min().unwrap();
+            let ratio = if rate > most { 0.97 } else { 0.3 };
+            records.core_waits = (1..=9).map(|second| testing::waiting(second, ratio)).collect();
+            let (pid, cpu_ns, wall_ns) = (47, 9_800_000_000, 10_000_000_000);
+            records.others = vec![OtherRow { process: "sh".into(), pid, cpu_ns, wall_ns, cores: 2 }];
+        }
         Ok(records)
     }
 
@@ -92,6 +102,7 @@ fn options(out: &std::path::Path) -> RunOptions {
     let command_line = ["weft", "run", "it's mine.toml"].map(str::to_owned).to_vec();
     RunOptions {
         mode: Mode::Default,
+        step: None,
         seed: 7,
         out: Some(out.to_owned()),
         command_line,
@@ -122,7 +133,7 @@ fn a_run_leaves_a_complete_folder_and_its_summary() {
     );
     assert_eq!(
         entries(&out.join("records")),
-        ["cpu.csv", "facts.csv", "flows.csv", "links.csv", "progress.csv", "trials.csv"]
+        ["core_waits.csv", "cpu.csv", "facts.csv", "flows.csv", "links.csv", "progress.csv", "trials.csv"]
     );
     let shown = RunSummary { run_dir: "DIR".into(), ..outcome.summary.clone() };
     insta::assert_snapshot!("summary", serde_json::to_string_pretty(&shown).unwrap());
@@ -296,4 +307,5 @@ fn a_plan_that_the_engine_may_not_run_is_refused() {
 }
 
 mod shards;
+mod steps;
 mod sweeps;

@@ -1,6 +1,6 @@
 //! Services whose goodput is known (`questions = "isolation"`).
 
-use weft_scenario::record::{CpuRow, FlowRow, Records, ServiceRow, TcpRow};
+use weft_scenario::record::{FlowRow, Records, ServiceRow, TcpRow};
 use weft_scenario::workload::services::{STORM_FOREIGN, STORM_OFFERED, STORM_OWN};
 
 use crate::analysis::testing::{self, SECOND};
@@ -73,8 +73,7 @@ fn records(factor: f64, ripple: u64) -> Records {
             srtt_ns: 1,
             retransmits: 0,
         }));
-        let busy = CpuRow { time_ns: second * SECOND, core: 0, idle_ratio: 0.5, softirq_ratio: 0.0 };
-        records.cpu.push(busy);
+        records.core_waits.push(testing::waiting(second, 0.3));
     }
     records
 }
@@ -173,8 +172,8 @@ fn figures_show_both_services_and_every_window() {
 fn a_busy_machine_is_named_as_the_limit() {
     let busy = |_: &_| {
         let mut records = records(0.5, 0);
-        for row in records.cpu.iter_mut().filter(|row| row.time_ns > 20 * SECOND) {
-            row.idle_ratio = 0.0;
+        for row in records.core_waits.iter_mut().filter(|row| row.time_ns > 20 * SECOND) {
+            *row = testing::waiting(row.time_ns / SECOND, 0.97);
         }
         records
     };

@@ -1,7 +1,7 @@
 //! Shuffles whose numbers can be worked out by hand (vl2/fig09-shuffle).
 
 use weft_scenario::engine::Overlay;
-use weft_scenario::record::{EventRow, Records};
+use weft_scenario::record::{EventRow, OtherRow, Records};
 use weft_scenario::topology::Fabric;
 
 use super::close;
@@ -82,10 +82,40 @@ fn a_flow_that_ended_short_of_its_bytes_is_unfinished() {
     assert_eq!(findings.problems, [Problem::Failed("1 of 12 flows of trial 1 did not finish".into())]);
 }
 
+/// A core may have no idle time because somebody else uses it, and the run have all that it needs.
 #[test]
-fn a_core_without_idle_time_is_the_limit() {
-    let findings = findings(|_, records| records.cpu.iter_mut().for_each(|row| row.idle_ratio = 0.01));
-    assert_eq!(findings.metrics["goodput_efficiency"].limited_by, Limit::Cpu);
+fn waiting_for_a_core_is_the_limit_and_a_busy_core_is_not() {
+    let limit = |waits: f64| {
+        let findings = findings(|_, records| {
+            records.cpu.iter_mut().for_each(|row| row.idle_ratio = 0.0);
+            records.core_waits = (1..=10).map(|second| testing::waiting(second, waits)).collect();
+        });
+        close(&findings, "cpu_wait", waits);
+        findings.metrics["goodput_efficiency"].limited_by
+    };
+    assert_eq!((limit(0.3), limit(0.97)), (Limit::Link, Limit::Cpu));
+}
+
+#[test]
+fn what_does_not_hold_on_a_machine_in_use_is_not_the_networks_fault() {
+    let limit = |cpu_ns| {
+        let other = OtherRow { process: "sh".into(), pid: 47, cpu_ns, wall_ns: 10 * SECOND, cores: 2 };
+        findings(|_, records| records.others.push(other.clone())).metrics["jain_flows"].limited_by
+    };
+    assert_eq!((limit(SECOND), limit(SECOND + 1)), (Limit::Link, Limit::OtherWork));
+}
+
+#[test]
+fn where_the_kernel_does_not_say_who_waits_idle_time_is_the_limit() {
+    let limit = |idle_ratio| {
+        let findings = findings(|_, records| {
+            records.core_waits.clear();
+            records.cpu.iter_mut().for_each(|row| row.idle_ratio = idle_ratio);
+        });
+        assert!(!findings.metrics.contains_key("cpu_wait"));
+        findings.metrics["goodput_efficiency"].limited_by
+    };
+    assert_eq!((limit(0.3), limit(0.01)), (Limit::Link, Limit::Cpu));
 }
 
 #[test]

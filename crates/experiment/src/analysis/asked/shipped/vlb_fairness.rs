@@ -1,6 +1,6 @@
 //! Splits whose index can be worked out by hand (vl2/fig10-vlb-fairness).
 
-use weft_scenario::record::{CpuRow, FlowRow, Records};
+use weft_scenario::record::{FlowRow, Records};
 
 use crate::analysis::testing::{self, SECOND, even_links, scale_link};
 use crate::metric::{Findings, Limit, Problem};
@@ -34,10 +34,10 @@ fn flow(bytes_asked: u64, start_s: u64, end_s: Option<u64>) -> FlowRow {
 
 fn records(spec: &PlanSpec) -> Records {
     let links = even_links(&testing::fabric(spec), 12, 2_000_000);
-    let cpu = vec![CpuRow { time_ns: 5 * SECOND, core: 0, idle_ratio: 0.4, softirq_ratio: 0.1 }];
+    let core_waits = vec![testing::waiting(5, 0.3)];
     // 200 kB are 100 MB of the paper's, 2 MB are 1 GB, 2 kB are 1 MB.
     let flows = vec![flow(200_000, 0, Some(7)), flow(2_000_000, 2, None), flow(2_000, 3, Some(4))];
-    Records { links, cpu, flows, ..Records::default() }
+    Records { links, core_waits, flows, ..Records::default() }
 }
 
 fn run(spec: &PlanSpec, records: Records) -> Findings {

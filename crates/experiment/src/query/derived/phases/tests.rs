@@ -1,7 +1,7 @@
 //! Known answers: hand-made gaps and series of a shuffle whose links fail and return.
 
 use weft_scenario::engine::Overlay;
-use weft_scenario::record::{CpuRow, EventRow, GapRow, LinkRow, ProgressRow, Records};
+use weft_scenario::record::{EventRow, GapRow, LinkRow, ProgressRow, Records};
 
 use crate::analysis::testing::{self, SECOND, fabric, plan_text, trial};
 use crate::metric::{Findings, Problem};
@@ -79,9 +79,7 @@ fn records() -> Records {
     Records {
         progress: (1..=40).map(progress).collect(),
         links: (1..=40).map(link).collect(),
-        cpu: (1..=40)
-            .map(|second| CpuRow { time_ns: second * SECOND, core: 0, idle_ratio: 0.5, softirq_ratio: 0.0 })
-            .collect(),
+        core_waits: (1..=40).map(|second| testing::waiting(second, 0.25)).collect(),
         gaps: vec![gap(5_000, 900), gap(10_010, 20), gap(10_020, 30), gap(20_100, 200), gap(31_000, 700)],
         events: vec![
             event(10, "fault", "int1"),
@@ -124,7 +122,7 @@ fn goodput_is_held_against_what_the_links_that_are_left_could_carry() {
     close(&found, "efficiency_worst", all);
     close(&found, "efficiency_scarcest", and_a_link);
     close(&found, "oversubscription", 9.0 / 5.0);
-    close(&found, "cpu_idle_busiest_core", 0.5);
+    close(&found, "cpu_wait", 0.25);
 }
 
 #[test]
