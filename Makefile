@@ -147,8 +147,7 @@ pages: ## reports and replays in a headless browser at 1280 and 400 pixels: what
 	@scripts/pages/run.sh $(WEFT)
 
 simulator-only: # the binary without the lab (no clang, no libelf, no root), and daemons without etcd (no protoc)
-	$(CARGO) clippy --release --locked --package weft --no-default-features -- --deny warnings
-	$(CARGO) clippy --release --locked --package weft-node --no-default-features -- --deny warnings
+	$(CARGO) clippy --release --locked --package weft --package weft-node --no-default-features -- --deny warnings
 
 clean: ## remove what was built, and anything a lab left behind
 	@if [ -x $(WEFT) ] && [ "$$(id -u)" = 0 ]; then $(WEFT) lab down --all --yes; fi
