@@ -8,8 +8,8 @@ use super::TrialRecords;
 use super::series::Window;
 use crate::query::{Database, QueryError};
 
-/// A run is CPU-bound if its programs waited more than this share of the time in which they wanted a core.
-pub const MOST_WAIT_RATIO: f64 = 0.9;
+/// A run is CPU-bound if its programs waited longer than this for a core, in milliseconds, on average over each time they became ready.
+pub const MOST_WAIT_MS: f64 = 8.0;
 
 /// Where the kernel does not say what programs wait: a run is CPU-bound if its busiest core idled less than this share of the
 /// window. Then a machine that others use is CPU-bound, too, whatever the run needs of it.
@@ -18,9 +18,9 @@ pub const LEAST_IDLE_RATIO: f64 = 0.05;
 /// What a trial says of the CPU, over a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
-    /// Time that programs of the run were ready and had no core, over the time in which they ran or were ready; `None` where the
-    /// kernel does not say.
-    pub wait_ratio: Option<f64>,
+    /// How long a program of the run was ready and had no core, in milliseconds: the mean of all times that one became ready. `None`
+    /// where the kernel does not say.
+    pub wait_ms: Option<f64>,
     /// Idle share of the busiest core; `None`: nobody looked.
     pub idle_ratio: Option<f64>,
 }
@@ -29,27 +29,26 @@ impl Pressure {
     /// Of a trial's rows.
     pub fn of(records: &Records, window: Window) -> Self {
         let idle = mean_idle(&records.cpu, window).into_values();
-        Self { wait_ratio: wait_ratio(&records.core_waits, window), idle_ratio: idle.min_by(f64::total_cmp) }
+        Self { wait_ms: wait_ms(&records.core_waits, window), idle_ratio: idle.min_by(f64::total_cmp) }
     }
 
     /// Whether the CPU was the bottleneck. This is the one place that says so.
     pub fn is_bound(self) -> bool {
-        match (self.wait_ratio, self.idle_ratio) {
-            (Some(ratio), _) => ratio > MOST_WAIT_RATIO,
+        match (self.wait_ms, self.idle_ratio) {
+            (Some(wait_ms), _) => wait_ms > MOST_WAIT_MS,
             (None, Some(ratio)) => ratio < LEAST_IDLE_RATIO,
             (None, None) => false,
         }
     }
 
-    /// By what it is judged, with the limit: `its programs waited 31 % of the time they wanted a core (at most 90 %)`.
+    /// By what it is judged, with the limit: `its programs waited 0.31 ms for a core (mean; at most 8 ms)`.
     pub fn words(self) -> String {
         let percent = |ratio: f64| format!("{:.0} %", 100.0 * ratio);
-        match (self.wait_ratio, self.idle_ratio) {
-            (Some(ratio), _) => format!(
-                "its programs waited {} of the time they wanted a core (at most {})",
-                percent(ratio),
-                percent(MOST_WAIT_RATIO)
-            ),
+        match (self.wait_ms, self.idle_ratio) {
+            (Some(wait_ms), _) => {
+                let digits = if wait_ms < 1.0 { 2 } else { 1 };
+                format!("its programs waited {wait_ms:.digits$} ms for a core (mean; at most {MOST_WAIT_MS} ms)")
+            }
             (None, Some(ratio)) => format!(
                 "the busiest core idled {} (at least {}; this kernel does not say what programs wait)",
                 percent(ratio),
@@ -61,19 +60,19 @@ impl Pressure {
 }
 
 /// Of all rows in the window, programs that send and receive and the kernel's threads together: what one of them waits, packets wait.
-fn wait_ratio(rows: &[WaitRow], window: Window) -> Option<f64> {
+fn wait_ms(rows: &[WaitRow], window: Window) -> Option<f64> {
     let counted = rows.iter().filter(|row| row.who != "daemons" && is_within(row.time_ns, window));
-    let (ran, waited) = counted.fold((0, 0), |(ran, waited), row| (ran + row.ran_ns, waited + row.waited_ns));
-    (ran + waited > 0).then(|| waited as f64 / (ran + waited) as f64)
+    let (waited_ns, turns) = counted.fold((0, 0), |(waited, turns), row| (waited + row.waited_ns, turns + row.turns));
+    (turns > 0).then(|| waited_ns as f64 / 1e6 / turns as f64)
 }
 
-/// What the run's verdict rests on, for each time at which rows were written: seconds and [`Pressure::wait_ratio`].
+/// What the run's verdict rests on, for each time at which rows were written: seconds and [`Pressure::wait_ms`].
 pub fn waits_over_time(rows: &[WaitRow]) -> Vec<(f64, f64)> {
     let times: BTreeSet<u64> = rows.iter().map(|row| row.time_ns).collect();
     let at = |time_ns: u64| {
         let of_time: Vec<WaitRow> = rows.iter().filter(|row| row.time_ns == time_ns).cloned().collect();
         let all = Window { from_s: f64::NEG_INFINITY, to_s: f64::INFINITY };
-        Some((time_ns as f64 / 1e9, wait_ratio(&of_time, all)?))
+        Some((time_ns as f64 / 1e9, wait_ms(&of_time, all)?))
     };
     times.into_iter().filter_map(at).collect()
 }
@@ -95,9 +94,9 @@ pub fn mean_idle(rows: &[CpuRow], window: Window) -> BTreeMap<u32, f64> {
 
 /// What a run's result begins with: whether the CPU was the bottleneck, and who else used it. `None` where neither is worth a word.
 pub fn told(database: &Database, trials: &[TrialRecords]) -> Result<Option<String>, QueryError> {
-    let answer = database.ask("select max(wait_ratio), min(idle_ratio) from pressure")?;
+    let answer = database.ask("select max(wait_ms), min(idle_ratio) from pressure")?;
     let number = |place: usize| answer.rows.first().and_then(|row| row.get(place)?.number());
-    let pressure = Pressure { wait_ratio: number(0), idle_ratio: number(1) };
+    let pressure = Pressure { wait_ms: number(0), idle_ratio: number(1) };
     Ok(sentence(pressure, others(trials.iter().map(|trial| &trial.records)).as_deref()))
 }
 
@@ -174,9 +173,9 @@ mod tests {
         CpuRow { time_ns: second * 1_000_000_000, core, idle_ratio, softirq_ratio: 0.0 }
     }
 
-    fn waits(second: u64, who: &str, ran_ns: u64, waited_ns: u64) -> WaitRow {
-        let time_ns = second * 1_000_000_000;
-        WaitRow { time_ns, who: who.to_owned(), wall_ns: 1_000_000_000, ran_ns, waited_ns, turns: 1 }
+    fn waits(second: u64, who: &str, waited_ms: u64, turns: u64) -> WaitRow {
+        let (time_ns, waited_ns) = (second * 1_000_000_000, waited_ms * 1_000_000);
+        WaitRow { time_ns, who: who.to_owned(), wall_ns: 1_000_000_000, ran_ns: 1, waited_ns, turns }
     }
 
     #[test]
@@ -188,20 +187,21 @@ mod tests {
 
     #[test]
     fn what_programs_and_soft_interrupts_waited_decides_and_idle_time_does_not() {
-        let of = |waited_ns| {
+        let of = |traffic_ms, softirq_ms| {
             let core_waits = vec![
-                waits(1, "traffic", 1, 1_000_000),
-                waits(2, "traffic", 60, waited_ns),
-                waits(2, "daemons", 1, 1_000_000),
-                waits(3, "softirq", 40, 0),
+                waits(1, "traffic", 9000, 1),
+                waits(2, "traffic", traffic_ms, 900),
+                waits(2, "daemons", 9000, 1),
+                waits(3, "softirq", softirq_ms, 100),
             ];
             Pressure::of(&Records { core_waits, cpu: vec![row(2, 0, 0.0)], ..Records::default() }, WINDOW)
         };
-        assert_eq!(of(100).wait_ratio, Some(0.5));
-        assert_eq!(of(100).idle_ratio, Some(0.0));
-        assert!(!of(100).is_bound(), "a core without idle time is no bottleneck if nobody waits for it");
-        assert!(!of(900).is_bound() && of(901).is_bound());
-        assert_eq!(of(100).words(), "its programs waited 50 % of the time they wanted a core (at most 90 %)");
+        assert_eq!(of(480, 20).wait_ms, Some(0.5));
+        assert_eq!(of(500, 0).idle_ratio, Some(0.0));
+        assert!(!of(500, 0).is_bound(), "a core without idle time is no bottleneck if nobody waits for it");
+        assert!(!of(8000, 0).is_bound() && of(7999, 2).is_bound());
+        assert_eq!(of(310, 0).words(), "its programs waited 0.31 ms for a core (mean; at most 8 ms)");
+        assert_eq!(of(46_000, 0).words(), "its programs waited 46.0 ms for a core (mean; at most 8 ms)");
     }
 
     #[test]
@@ -217,14 +217,14 @@ mod tests {
 
     #[test]
     fn a_result_begins_with_who_took_the_cpu() {
-        let of = |ratio, others| sentence(Pressure { wait_ratio: Some(ratio), idle_ratio: Some(0.0) }, others);
+        let of = |wait_ms, others| sentence(Pressure { wait_ms: Some(wait_ms), idle_ratio: Some(0.0) }, others);
         let sh = Some("`sh` (process 47) took 0.98 of 2 cores");
         assert_eq!(
-            of(0.97, sh).unwrap(),
+            of(46.0, sh).unwrap(),
             "The CPU of this machine was the bottleneck: `sh` (process 47) took 0.98 of 2 cores; of the run, its programs waited \
-             97 % of the time they wanted a core (at most 90 %)."
+             46.0 ms for a core (mean; at most 8 ms)."
         );
-        assert!(of(0.97, None).unwrap().contains("the run alone takes more than it has"));
+        assert!(of(46.0, None).unwrap().contains("the run alone takes more than it has"));
         assert!(
             of(0.5, sh)
                 .unwrap()

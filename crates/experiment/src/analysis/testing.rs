@@ -334,11 +334,10 @@ pub(crate) fn even_shuffle(fabric: &Fabric, bytes_per_flow: u64, seconds: u64) -
     }
 }
 
-/// Programs that ran for a second until then, and waited for so much of the time in which they wanted a core.
-pub(crate) fn waiting(second: u64, ratio: f64) -> WaitRow {
-    let waited_ns = (ratio * SECOND as f64) as u64;
-    let (time_ns, ran_ns) = (second * SECOND, SECOND - waited_ns);
-    WaitRow { time_ns, who: "traffic".into(), wall_ns: SECOND, ran_ns, waited_ns, turns: 1 }
+/// A program that waited so many milliseconds for a core, once in a second.
+pub(crate) fn waiting(second: u64, wait_ms: f64) -> WaitRow {
+    let (time_ns, waited_ns) = (second * SECOND, (wait_ms * 1e6) as u64);
+    WaitRow { time_ns, who: "traffic".into(), wall_ns: SECOND, ran_ns: SECOND / 2, waited_ns, turns: 1 }
 }
 
 /// Every direction of every link sends `bytes_per_s` all the time.

@@ -33,15 +33,15 @@ pub fn figures(input: &Input<'_>) -> Vec<Figure> {
         Analysis::FlowConcurrency => flow_log::at_once(&flow_log::logs(input)),
         Analysis::TrafficMatrices => flow_log::over_time(&flow_log::logs(input)),
     };
-    figures.push(cpu_use(input));
+    figures.extend(cpu_use(input));
     figures.extend(tcp_state(input));
     const DRAWN: [&str; 4] = ["class=\"line", "class=\"bar", "class=\"dot", "class=\"cell"];
     figures.retain(|figure| DRAWN.iter().any(|class| figure.svg.contains(class)));
     figures
 }
 
-fn cpu_use(input: &Input<'_>) -> Figure {
-    let (mut series, mut levels) = (Vec::new(), Vec::new());
+fn cpu_use(input: &Input<'_>) -> Vec<Figure> {
+    let (mut series, mut levels, mut waits) = (Vec::new(), Vec::new(), Vec::new());
     for trial in input.trials.iter().take(1) {
         let mut by_core: BTreeMap<u32, Vec<(f64, f64)>> = BTreeMap::new();
         for row in &trial.records.cpu {
@@ -52,23 +52,34 @@ fn cpu_use(input: &Input<'_>) -> Figure {
         let points = cpu::waits_over_time(&trial.records.core_waits);
         match points.is_empty() {
             true => levels.push(Level { value: cpu::LEAST_IDLE_RATIO, label: "CPU-bound below".into() }),
-            false => {
-                series.push(Series { label: "programs wait".into(), points });
-                levels.push(Level { value: cpu::MOST_WAIT_RATIO, label: "CPU-bound where waits are above".into() });
-            }
+            false => waits.push(Series { label: "programs wait".into(), points }),
         }
     }
-    let chart = LineChart {
-        title: "Idle share of the cores, and waiting for one".into(),
+    let idle = LineChart {
+        title: "Idle share of the cores".into(),
         x_label: "time (s)".into(),
         y_label: "share".into(),
         series,
         levels,
         ..LineChart::default()
     };
-    let caption = "First trial. Idle time of the cores, from records/cpu.csv; of the time in which programs of the run wanted a core, \
-                   how much they waited, from records/core_waits.csv: that decides, because others may use what the run does not need.";
-    figure("CPU of this machine", caption, chart.render())
+    let caption = "First trial, from records/cpu.csv. Others may use what the run does not need.";
+    let mut figures = vec![figure("CPU of this machine", caption, idle.render())];
+    if !waits.is_empty() {
+        let bound = Level { value: cpu::MOST_WAIT_MS, label: "CPU-bound above".into() };
+        let chart = LineChart {
+            title: "Waiting for a core".into(),
+            x_label: "time (s)".into(),
+            y_label: "mean wait (ms)".into(),
+            series: waits,
+            levels: vec![bound],
+            ..LineChart::default()
+        };
+        let caption = "First trial, from records/core_waits.csv: how long programs of the run, and the kernel's threads that forward for it, \
+                       waited for a core each time they became ready.";
+        figures.push(figure("Waiting for the CPU of this machine", caption, chart.render()));
+    }
+    figures
 }
 
 /// Congestion window and smoothed round-trip time of the first trial's senders: median and middle 80 %.

@@ -264,7 +264,7 @@ impl SingleScenario {
             origin: self.origin.clone(),
             text: self.complete_text(),
             scenario: Some(title.to_owned()),
-            specs: [((Mode::Default, SIM.to_owned()), self.as_spec(title))].into(),
+            specs: [((Mode::Default, SIM.to_owned(), 0), self.as_spec(title))].into(),
         }
     }
 

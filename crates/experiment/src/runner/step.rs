@@ -115,16 +115,16 @@ fn tried(spec: &PlanSpec, engine: &dyn Engine, seed: u64, progress: &dyn Progres
 mod tests {
     use super::*;
 
-    fn waiting(ratio: f64) -> Pressure {
-        Pressure { wait_ratio: Some(ratio), idle_ratio: None }
+    fn waiting(wait_ms: f64) -> Pressure {
+        Pressure { wait_ms: Some(wait_ms), idle_ratio: None }
     }
 
-    fn taken(ratios: &[f64]) -> (StepTaken, usize) {
+    fn taken(waits_ms: &[f64]) -> (StepTaken, usize) {
         let names = [None, Some("10mbit".to_owned()), Some("5mbit".to_owned())];
         let mut tries = 0;
         let step = first_that_fits(&names, &mut |place| {
             tries += 1;
-            Ok(waiting(ratios[place]))
+            Ok(waiting(waits_ms[place]))
         });
         (step.unwrap(), tries)
     }
@@ -133,21 +133,19 @@ mod tests {
     fn the_highest_that_fits_is_taken_and_nothing_below_it_is_tried() {
         let (step, tries) = taken(&[0.3]);
         assert_eq!((step.name, tries), (None, 1));
-        assert!(
-            step.why.starts_with(
-                "the plan's own rates, the highest that this machine has time for: its programs waited 30 %"
-            )
-        );
-        let (step, tries) = taken(&[0.97, 0.5]);
+        assert!(step.why.starts_with(
+            "the plan's own rates, the highest that this machine has time for: its programs waited 0.30 ms"
+        ));
+        let (step, tries) = taken(&[46.0, 0.5]);
         assert_eq!((step.name.as_deref(), tries), (Some("10mbit"), 2));
-        assert!(step.why.contains("; not the plan's own rates: its programs waited 97 %"), "{}", step.why);
-        let (step, tries) = taken(&[0.97, 0.95, 0.2]);
+        assert!(step.why.contains("; not the plan's own rates: its programs waited 46.0 ms"), "{}", step.why);
+        let (step, tries) = taken(&[46.0, 40.0, 0.2]);
         assert_eq!((step.name.as_deref(), tries), (Some("5mbit"), 3));
     }
 
     #[test]
     fn where_none_fits_the_lowest_is_taken_and_says_so() {
-        let (step, tries) = taken(&[0.97, 0.95, 0.94]);
+        let (step, tries) = taken(&[46.0, 40.0, 30.0]);
         assert_eq!((step.name.as_deref(), tries), (Some("5mbit"), 3));
         assert!(
             step.why.starts_with("step `5mbit`, the lowest, and this machine has no time for it either"),

@@ -57,8 +57,10 @@ fn run(folder: &Path) -> Result<Point, FolderError> {
 fn of_plan(manifest: &Manifest) -> String {
     let mode = serde_json::to_value(manifest.mode).ok().and_then(|mode| Some(mode.as_str()?.to_owned()));
     // A step is another series, because its rates and floors are others.
-    let words: Vec<&str> =
-        [Some(mode.as_deref().unwrap_or_default()), Some(&*manifest.engine), manifest.step_name()].into_iter().flatten().collect();
+    let words: Vec<&str> = [Some(mode.as_deref().unwrap_or_default()), Some(&*manifest.engine), manifest.step_name()]
+        .into_iter()
+        .flatten()
+        .collect();
     format!("{} ({})", manifest.plan, words.join(", "))
 }
 

@@ -6,7 +6,7 @@
 //! | `goodput` | a stretch of time | `time_s` in its middle, `goodput_bps`: payload that arrived |
 //! | `link_parts` | a direction of a link in a part of what is measured | `node`, `role`, `interface`, `peer`, `peer_role`, `class`, `rate_bps`, `part`, `from_s`, `to_s`, `sent_bytes`; parts as long as `sampling.split_interval`, else tenths |
 //! | `idle` | a core | `core`, `idle_ratio` over what is measured |
-//! | `pressure` | a trial | `wait_ratio`: of the time that its programs wanted a core, over what is measured, how much they waited (empty where the kernel does not say); `idle_ratio` of its busiest core; `is_bound`: whether the CPU was the bottleneck |
+//! | `pressure` | a trial | `wait_ms`: how long its programs waited for a core each time they became ready, mean over what is measured (empty where the kernel does not say); `idle_ratio` of its busiest core; `is_bound`: whether the CPU was the bottleneck |
 //! | `phases` | what lies between two faults or repairs | see [`phases`] |
 //! | `outages` | from a fault to its repair | see [`outages`] |
 //! | `flaps` | a trial | `adjacencies` that were lost on links that had not failed |
@@ -88,7 +88,7 @@ pub const DERIVED: &[Derived] = &[
         series::link_parts,
     ),
     measured("idle", &["core", "idle_ratio"], &[CpuRow::KIND], series::idle),
-    measured("pressure", &["wait_ratio", "idle_ratio", "is_bound"], &[CpuRow::KIND, WaitRow::KIND], series::pressure),
+    measured("pressure", &["wait_ms", "idle_ratio", "is_bound"], &[CpuRow::KIND, WaitRow::KIND], series::pressure),
     whole(
         "phases",
         phases::COLUMNS,

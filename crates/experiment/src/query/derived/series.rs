@@ -77,8 +77,7 @@ pub(super) fn idle(_: &Input<'_>, trial: &TrialRecords, window: Window) -> Vec<V
 
 pub(super) fn pressure(_: &Input<'_>, trial: &TrialRecords, window: Window) -> Vec<Vec<Value>> {
     let pressure = cpu::Pressure::of(&trial.records, window);
-    let number = |ratio: Option<f64>| ratio.map_or(Value::Null, Value::Real);
-    let row =
-        [number(pressure.wait_ratio), number(pressure.idle_ratio), Value::Integer(i64::from(pressure.is_bound()))];
+    let number = |value: Option<f64>| value.map_or(Value::Null, Value::Real);
+    let row = [number(pressure.wait_ms), number(pressure.idle_ratio), Value::Integer(i64::from(pressure.is_bound()))];
     (pressure != cpu::Pressure::default()).then(|| row.to_vec()).into_iter().collect()
 }

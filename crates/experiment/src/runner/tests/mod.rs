@@ -62,8 +62,8 @@ impl Session for FakeSession<'_> {
         }
         if let Some(most) = self.engine.starves_above {
             let rate = self.scenario.fabric.links().iter().map(|link| link.spec.rate).min().unwrap();
-            let ratio = if rate > most { 0.97 } else { 0.3 };
-            records.core_waits = (1..=9).map(|second| testing::waiting(second, ratio)).collect();
+            let wait_ms = if rate > most { 46.0 } else { 0.3 };
+            records.core_waits = (1..=9).map(|second| testing::waiting(second, wait_ms)).collect();
             let (pid, cpu_ns, wall_ns) = (47, 9_800_000_000, 10_000_000_000);
             records.others = vec![OtherRow { process: "sh".into(), pid, cpu_ns, wall_ns, cores: 2 }];
         }

@@ -173,7 +173,7 @@ fn a_busy_machine_is_named_as_the_limit() {
     let busy = |_: &_| {
         let mut records = records(0.5, 0);
         for row in records.core_waits.iter_mut().filter(|row| row.time_ns > 20 * SECOND) {
-            *row = testing::waiting(row.time_ns / SECOND, 0.97);
+            *row = testing::waiting(row.time_ns / SECOND, 46.0);
         }
         records
     };

@@ -93,7 +93,7 @@ fn waiting_for_a_core_is_the_limit_and_a_busy_core_is_not() {
         close(&findings, "cpu_wait", waits);
         findings.metrics["goodput_efficiency"].limited_by
     };
-    assert_eq!((limit(0.3), limit(0.97)), (Limit::Link, Limit::Cpu));
+    assert_eq!((limit(0.3), limit(46.0)), (Limit::Link, Limit::Cpu));
 }
 
 #[test]
