@@ -82,7 +82,7 @@ demo: ## build, run the VL2 shuffle on 75 servers, print the claims and the repo
 	$(MAKE) --no-print-directory build; \
 	built=$$($(NOW)); \
 	mkdir -p run; \
-	$(SUDO) $(WEFT) run vl2/fig09-shuffle --engine lab --allow-inconclusive; \
+	$(SUDO) $(WEFT) run vl2/fig09-shuffle --engine lab --step auto --allow-inconclusive; \
 	end=$$($(NOW)); \
 	echo "make demo: $$((end - start)) s ($$((built - start)) s to install and build, $$((end - built)) s to run)"
 
