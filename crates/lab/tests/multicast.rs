@@ -150,7 +150,7 @@ fn what_a_stranger_sends_to_the_group_goes_nowhere() {
     let seen = seen_during(&lab, &ports, "ip.dst == 239.192.0.1", &["ip.src", "ip.proto"], || {
         // By their LAs they come to the ToR as they are: past the agent, as from a server that has been taken over.
         for server in ["s2", "s4"] {
-            let socket = on(&lab, server, || UdpSocket::bind((state(server).la, 0)).unwrap());
+            let socket = on(&lab, server, || UdpSocket::bind((state(server).la.unwrap(), 0)).unwrap());
             socket.set_multicast_ttl_v4(64).unwrap();
             socket.send_to(b"let me in", (group, PORT)).unwrap();
         }
@@ -170,7 +170,7 @@ fn what_a_stranger_sends_to_the_group_goes_nowhere() {
 /// The switch that a ToR gets a server's broadcast from.
 fn upstream(lab: &Lab, tor: &str, server: &str) -> String {
     let (_, routes) = run(lab, tor, Command::new("ip").arg("mroute"));
-    let of_server = format!("({},", lab.state.node(server).unwrap().la);
+    let of_server = format!("({},", lab.state.node(server).unwrap().la.unwrap());
     let line = routes.lines().find(|line| line.starts_with(&of_server)).unwrap_or_else(|| panic!("{routes}"));
     line.split_whitespace().skip_while(|word| *word != "Iif:").nth(1).unwrap().to_owned()
 }

@@ -226,7 +226,7 @@ fn who_has_no_public_la_is_not_reached_and_does_not_get_out() {
     fetch("net", S1).unwrap();
     fetch("s1", CLIENT).unwrap();
     let s2 = lab.state.node("s2").unwrap();
-    let (aa, la) = (s2.aa.unwrap(), s2.la);
+    let (aa, la) = (s2.aa.unwrap(), s2.la.unwrap());
     fetch("s1", aa).unwrap();
     assert!(fetch("s2", CLIENT).unwrap_err().starts_with("Some(7)"), "it has no route");
     // Even where somebody gives both sides the routes that they lack.
@@ -235,7 +235,7 @@ fn who_has_no_public_la_is_not_reached_and_does_not_get_out() {
     }
     ip(&lab, "s2", "route add default via 10.64.0.1 dev eth0 onlink");
     for (from, to) in
-        [("net", aa), ("net", la), ("net", NOBODY), ("net", lab.state.node("s1").unwrap().la), ("s2", CLIENT)]
+        [("net", aa), ("net", la), ("net", NOBODY), ("net", lab.state.node("s1").unwrap().la.unwrap()), ("s2", CLIENT)]
     {
         assert!(gets_nothing(from, to), "{from} to {to}");
     }
@@ -287,7 +287,7 @@ fn what_is_made_up_outside_does_not_pass_the_border() {
         ip(&lab, "net", &format!("route add {prefix} via 192.0.2.0"));
     }
     let place = |node: &str| lab.state.node(node).unwrap();
-    let (s1_aa, s2_aa, tor1) = (place("s1").aa.unwrap(), place("s2").aa.unwrap(), place("tor1").la);
+    let (s1_aa, s2_aa, tor1) = (place("s1").aa.unwrap(), place("s2").aa.unwrap(), place("tor1").la.unwrap());
     let anycast = Ipv4Addr::new(10, 255, 255, 1);
     let hash = Ipv4Addr::new(100, 64, 0, 9);
     let to_tor = wrapped(hash, tor1, &datagram(s2_aa, s1_aa, "by ToR"));
@@ -297,9 +297,9 @@ fn what_is_made_up_outside_does_not_pass_the_border() {
         wrapped(CLIENT, tor1, &datagram(s2_aa, s1_aa, "by ToR, from outside")),
         to_tor.clone(),
         datagram(CLIENT, s1_aa, "to AA"),
-        datagram(CLIENT, place("s1").la, "to LA"),
+        datagram(CLIENT, place("s1").la.unwrap(), "to LA"),
         datagram(s2_aa, S1, "from AA"),
-        datagram(place("s2").la, S1, "from LA"),
+        datagram(place("s2").la.unwrap(), S1, "from LA"),
         datagram(hash, S1, "from hash"),
         datagram(S3, S1, "from pool"),
     ] {
@@ -343,9 +343,10 @@ fn a_server_sends_by_its_own_addresses_only() {
     let ear = Ear::outside(&lab);
     ip(&lab, "s2", "route add default via 10.64.0.1 dev eth0 onlink");
     let place = |node: &str| lab.state.node(node).unwrap();
-    let (s1_la, s2_aa, tor2) = (place("s1").la, place("s2").aa.unwrap(), place("tor2").la);
+    let (s1_la, s2_aa, tor2) = (place("s1").la.unwrap(), place("s2").aa.unwrap(), place("tor2").la.unwrap());
     let anycast = Ipv4Addr::new(10, 255, 255, 1);
-    let foreign = [S3, NOBODY, s2_aa, place("s2").la, Ipv4Addr::new(192, 0, 2, 0), Ipv4Addr::new(8, 8, 8, 8), CLIENT];
+    let foreign =
+        [S3, NOBODY, s2_aa, place("s2").la.unwrap(), Ipv4Addr::new(192, 0, 2, 0), Ipv4Addr::new(8, 8, 8, 8), CLIENT];
     for source in foreign {
         inject(&lab, "s1", &datagram(source, CLIENT, "from another"));
     }
@@ -385,7 +386,7 @@ fn where_servers_have_no_agents_their_tors_look_at_sources() {
     let lab = up(&Scenario { overlay: Overlay::Routed, ..internet() }, &options(&name), &Quiet).unwrap();
     let ear = Ear::outside(&lab);
     let before = came_by_the_wrong_port(&lab, "tor1");
-    for source in [S3, NOBODY, lab.state.node("s2").unwrap().la, Ipv4Addr::new(8, 8, 8, 8)] {
+    for source in [S3, NOBODY, lab.state.node("s2").unwrap().la.unwrap(), Ipv4Addr::new(8, 8, 8, 8)] {
         inject(&lab, "s1", &datagram(source, CLIENT, "from another"));
     }
     inject(&lab, "s1", &datagram(S1, CLIENT, "as it should be"));
