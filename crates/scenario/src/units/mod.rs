@@ -338,7 +338,7 @@ mod tests {
                 for (unit, factor) in spellings.printed.iter().chain(spellings.read) {
                     let text = format!("{number}.{thousandths:03}{:gap$}{unit}", "");
                     let exact = u128::from(number * 1000 + thousandths) * u128::from(*factor);
-                    let wanted = exact.is_multiple_of(1000).then(|| (exact / 1000) as u64);
+                    let wanted = exact.is_multiple_of(1000).then_some((exact / 1000) as u64);
                     prop_assert_eq!(spellings.parse(&text).ok(), wanted, "{}", text);
                 }
             }

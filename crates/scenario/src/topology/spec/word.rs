@@ -142,8 +142,9 @@ mod tests {
     #[test]
     fn every_generator_has_an_example_that_builds_and_only_keys_that_toml_knows() {
         for generator in Generator::ALL {
-            let spec = FabricSpec::parse_word(generator.example()).expect(generator.name());
-            spec.build(&|_| Err("no file".to_owned())).expect(generator.name());
+            let name = generator.name();
+            let spec = FabricSpec::parse_word(generator.example()).expect(name);
+            spec.build(&|_| Err("no file".to_owned())).expect(name);
             let named: FabricSpec =
                 toml::from_str(&format!("{}\ngenerator = '{}'", spec_keys(generator), generator.name()))
                     .unwrap_or_else(|error| panic!("{}: {error}", generator.name()));
