@@ -1,6 +1,6 @@
 //! Any bytes as the files that people write: fabrics, plans, settings of daemons, keys of a campus.
 
-use weft_experiment::plan::Plan;
+use weft_experiment::plan::{Plan, PlanError};
 use weft_node::rbridge::parse_keys;
 use weft_node::{DaemonKind, judge_settings};
 use weft_scenario::topology::{check_yaml, from_yaml, to_yaml};
@@ -39,7 +39,7 @@ pub fn fabric_yaml(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a plan: refused on one line with its place, or there is something to run.
+/// Any bytes as a plan: refused with a line and a place for each mistake, or there is something to run.
 ///
 /// # Panics
 /// When an invariant of the format is broken.
@@ -48,7 +48,11 @@ pub fn plan_toml(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Plan::parse(NAME, text) {
         Ok(plan) => assert!(!plan.id().is_empty() && plan.text() == text),
-        Err(error) => refused(text, NAME, &error.to_string()),
+        Err(PlanError::Mistakes(all)) => {
+            assert!(!all.is_empty(), "refused for no reason");
+            all.iter().for_each(|one| refused(text, NAME, &one.to_string()));
+        }
+        Err(error) => panic!("a text is no name: {error}"),
     }
 }
 

@@ -25,6 +25,7 @@ use std::sync::LazyLock;
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use weft_experiment::comparison::Bar;
+use weft_experiment::plan::Setting;
 use weft_experiment::run_folder::Shard;
 use weft_scenario::engine::{DirectoryStore, Overlay};
 use weft_scenario::units::Percent;
@@ -114,6 +115,14 @@ pub(crate) struct OutputFlag {
     pub(crate) output: Output,
 }
 
+/// Settings that are laid over a plan or a scenario.
+#[derive(Debug, Args)]
+pub(crate) struct SetFlag {
+    /// Another value for a key of the file, for instance transport.rto_min="10 ms"; may be given again
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<Setting>,
+}
+
 /// Flags of measurements: how they are printed, and where they are kept.
 #[derive(Debug, Args)]
 pub(crate) struct ResultFlags {
@@ -132,12 +141,18 @@ Examples:
   weft run vl2/fig09-shuffle
   weft run vl2/fig12-mice leaf-spine/queues --quick --junit results.xml     one after another; the worst exit code counts
   weft run vl2/fig10-vlb-fairness --quick -o json
+  weft run my-plan.toml --dry-run                     all mistakes with their lines; else trials, time, memory, what is judged
   weft run my-plan.toml --engine lab --seed 7 --out results/today
+  weft run my-plan.toml --set switching.load_balance=packet-spray --set 'sweep.load.values=[30, 60, 90]'
   weft run leaf-spine/queues --shard 2/8 --out sweep/2    one part of it, here or on another machine; see weft merge
 
 Exit code 3: a claim failed. 5: none failed, and something hides the answer to a required one; 0 with --allow-inconclusive. A claim
-that `differs` holds our own floor, but not the paper's direction or size: that is a result, and fails nothing.")]
-    Run(RunArgs),
+that `differs` holds our own floor, but not the paper's direction or size: that is a result, and fails nothing. Where nothing is judged
+the metrics are printed, by variant of the sweep.
+
+--set takes dotted keys; members of lists stand in them by their `id` or their number from 0. A value is TOML, or a text without quotes.
+It is laid over the plan as its mode and engine have it, checked like the file, and kept in the run folder.")]
+    Run(Box<RunArgs>),
     /// Make one run of all its shards (`weft run --shard`): the same rows, summary and report as from one machine
     #[command(after_help = "\
 Examples:
@@ -159,7 +174,10 @@ Examples:
   weft sim leaf-spine-small --workload shuffle --trace flow=17
   weft sim --fabric fat-tree:k=4,server_rate=10G --workload web-search --load 80% --duration 5ms
   weft sim my-scenario.toml --fabric fat-tree:k=8          its traffic on another network
-  weft sim my-scenario.toml --seed 7 --capture leaf1:spine1 -w uplink.pcapng -o json")]
+  weft sim my-scenario.toml --seed 7 --capture leaf1:spine1 -w uplink.pcapng -o json
+  weft sim my-scenario.toml --set transport.congestion_control=dctcp --set switching.ecn_threshold='97500 B'
+
+--set takes dotted keys of the scenario; a value is TOML, or a text without quotes. It is checked like the file.")]
     Sim(Box<SimArgs>),
     /// Calculations about networks that need no packets
     #[command(subcommand)]
@@ -173,6 +191,7 @@ Examples:
   weft list
   weft list vxlan                        only plans with the word in their name, paper or figure
   weft list --claims vl2/fig09-shuffle   what is judged, beside what the paper says
+  weft list my-plan.toml                 a file of your own, or everything that is wrong with it
   weft list -o json | jq -r '.plans[] | select(.expected_quick_s <= 30) | .plan'")]
     List(ListArgs),
     /// What runs and measurements read over builds or kernels, and where that changed
@@ -397,6 +416,11 @@ pub(crate) struct RunArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) set: SetFlag,
+    /// Run nothing: say everything that is wrong with the plans, or how many trials they have, what they take and what is judged
+    #[arg(long, conflicts_with_all = ["shard", "junit", "out", "allow_inconclusive"])]
+    pub(crate) dry_run: bool,
     /// Runs side by side in the simulator; results do not depend on it [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: Option<u32>,
@@ -439,7 +463,7 @@ pub(crate) struct MergeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only plans with this word in their name, paper or figure
+    /// Only plans with this word in their name, paper or figure; or the path of a plan's file
     pub(crate) word: Option<String>,
     /// A line for each claim that is judged
     #[arg(long)]

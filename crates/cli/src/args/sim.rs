@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use weft_scenario::units::{Bytes, Nanos, Percent, named};
 
-use super::{OutputFlag, OverlayChoice};
+use super::{OutputFlag, OverlayChoice, SetFlag};
 
 #[derive(Debug, Args)]
 pub(crate) struct SimArgs {
@@ -20,6 +20,8 @@ pub(crate) struct SimArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) set: SetFlag,
     /// Run folder for rows, scenario, network, summary and report, which `weft query`, `report` and `trend` take; it must not be there yet
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

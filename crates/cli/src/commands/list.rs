@@ -1,5 +1,6 @@
 //! `weft list`: every plan, what it reproduces, how long it takes and what it claims.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -51,10 +52,15 @@ impl<'a> PlanLine<'a> {
 }
 
 pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
-    let plans = plan::list().map_err(Failure::failed)?;
-    let wanted = |line: &PlanLine<'_>| args.word.as_deref().is_none_or(|word| line.has(word));
+    let file = args.word.as_deref().filter(|word| is_file(word));
+    let plans = match file {
+        Some(file) => vec![plan::load(file).map_err(Failure::usage)?],
+        None => plan::list().map_err(Failure::failed)?,
+    };
+    let word = args.word.as_deref().filter(|_| file.is_none());
+    let wanted = |line: &PlanLine<'_>| word.is_none_or(|word| line.has(word));
     let lines: Vec<PlanLine<'_>> = plans.iter().map(PlanLine::of).filter(wanted).collect();
-    if let (true, Some(word)) = (lines.is_empty(), &args.word) {
+    if let (true, Some(word)) = (lines.is_empty(), word) {
         return Err(Failure::usage(format!(
             "no plan has `{word}` in its name, paper or figure; `weft list` shows all"
         )));
@@ -64,19 +70,30 @@ pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether a word is the path of a plan's file, and no part of a name.
+fn is_file(word: &str) -> bool {
+    let path = Path::new(word);
+    path.extension().is_some_and(|extension| extension == "toml") || path.is_file()
+}
+
 /// A row for each plan.
 fn summary(lines: &[PlanLine<'_>]) -> Rows {
     let mut rows = Rows::new(&["plan", "reproduces", "engines", "quick s", "s"]);
     for line in lines {
         rows.push(vec![
             line.plan.to_owned(),
-            format!("{}: {}", line.paper, line.figure),
+            if line.paper == "none" { "-".to_owned() } else { format!("{}: {}", line.paper, line.figure) },
             line.engines.join(", "),
-            line.expected_quick_s.to_string(),
-            line.expected_s.to_string(),
+            seconds(line.expected_quick_s),
+            seconds(line.expected_s),
         ]);
     }
     rows
+}
+
+/// A dash where nobody has said it.
+fn seconds(expected: u32) -> String {
+    if expected == 0 { "-".to_owned() } else { expected.to_string() }
 }
 
 /// A row for each claim that is judged.

@@ -104,14 +104,14 @@ fn scenarios_that_are_not_valid_are_refused_with_the_place() {
     let flows = "[workload]\nkind = \"flows\"\nflows = [{ from = 1, to = 1, bytes = 1, start_ns = 0 }]\n#";
     let too_many = "[workload]\nkind = \"one-to-one\"\nfrom = 0\nto = 1\nflows = 4000000000\nduration = \"1 s\"\n#";
     let cases: &[(&str, &str, &[&str])] = &[
-        ("[\"1 MB\", 1.0]", "[\"1 MB\", 0.4]", &[":8:", "row 2", "does not rise"]),
-        ("[\"1 MB\", 1.0]", "[\"1 MB\", 0.9]", &[":8:", "ends at 0.9"]),
-        ("load_percent = 50", "load_percent = 101", &[":8:", "load_percent", "1 to 100"]),
-        ("[workload]", flows, &[":8:", "flow 1", "server 1 cannot send to itself"]),
+        ("[\"1 MB\", 1.0]", "[\"1 MB\", 0.4]", &[":11:", "row 2", "does not rise"]),
+        ("[\"1 MB\", 1.0]", "[\"1 MB\", 0.9]", &[":11:", "ends at 0.9"]),
+        ("load_percent = 50", "load_percent = 101", &[":11:", "load_percent", "1 to 100"]),
+        ("[workload]", flows, &[":10:", "flow 1", "server 1 cannot send to itself"]),
         ("[workload]", too_many, &[":8:", "4000000000 flows", "allowed are 1 to 16777216"]),
         ("\"10 Gbit/s\"", "\"-10 Gbit/s\"", &[":6:", "`-10 Gbit/s` is not a rate"]),
         ("\"10 Gbit/s\"", "\"9999999 Gbit/s\"", &[":1:", "rate"]),
-        ("spines = 2", "spines = 0", &[":1:", "spines"]),
+        ("spines = 2", "spines = 0", &[":3:", "spines"]),
         ("[fabric]", "[fabrics]", &["fabrics"]),
     ];
     for (number, (old, new, says)) in cases.iter().enumerate() {
@@ -142,7 +142,7 @@ fn what_no_machine_has_memory_for_is_refused_before_it_is_made() {
     let servers = "generator = \"tree\"\nservers = 300000000";
     for (fabric, says) in [
         (ports, &[":2:", "67366912 links", "choose smaller switches"][..]),
-        (servers, &[":2:", "servers = 300000000 makes no fabric", "choose 1 to 200000"]),
+        (servers, &[":4:", "servers = 300000000 makes no fabric", "choose 1 to 200000"]),
     ] {
         let path = file(&dir, "large.toml", &TOO_MUCH.replace(clos, fabric));
         check(&Case { args: vec!["sim".into(), path], code: 2, says });
@@ -230,7 +230,7 @@ fn services_and_faults_of_plans_are_refused_with_the_line() {
     let two = "[workload.long.service.two]\nservers = [5, ";
     let third = "a = \"int1\"\nb = \"agg3\"";
     for (plan, from, to, blamed, says) in [
-        (isolation, two, "[workload.long.service.two]\nservers = []\n# [", "[workload.long.service.two]", "names 0"),
+        (isolation, two, "[workload.long.service.two]\nservers = []\n# [", "servers = []", "names 0"),
         (
             isolation,
             two,
@@ -251,8 +251,11 @@ fn services_and_faults_of_plans_are_refused_with_the_line() {
         assert!(plan.contains(from), "{from}");
         let plan = plan.replacen(from, to, 1);
         let place = plan.lines().position(|line| line == blamed).expect("it was put there");
-        let heading = plan.lines().take(place + 1).enumerate().filter(|(_, line)| line.starts_with('[')).last();
-        let line = format!("plan.toml:{}: ", heading.expect("a table").0 + 1);
+        // Of what two keys say together the table is to blame.
+        let heading =
+            || plan.lines().take(place + 1).collect::<Vec<_>>().iter().rposition(|line| line.starts_with('['));
+        let blamed = if says.contains(" connects ") { heading().expect("a table") } else { place };
+        let line = format!("plan.toml:{}:", blamed + 1);
         let out = dir.path().join("out").display().to_string();
         let path = file(&dir, "plan.toml", &plan);
         let args = ["--quiet", "run", &path, "--quick", "--out", &out].map(ToOwned::to_owned).into();

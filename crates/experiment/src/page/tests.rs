@@ -31,8 +31,9 @@ fn hostile() -> Document {
     };
     let axes = [Axis { name: HOSTILE.to_owned(), labels: vec![HOSTILE.to_owned()], unit: HOSTILE.to_owned() }];
     let workload = weft_scenario::workload::Workload::Shuffle { bytes_per_flow: weft_scenario::units::Bytes(1) };
-    let (file, sampling) = (FabricSpec::File("vl2-testbed".to_owned()), SingleSampling::default());
-    let single = SingleScenario::on_fabric("vl2-testbed", file, Overlay::Vl2, ("all", workload), sampling);
+    let network = ("vl2-testbed", FabricSpec::File("vl2-testbed".to_owned()));
+    let sampling = SingleSampling::default();
+    let single = SingleScenario::on_fabric(network, Overlay::Vl2, ("all", workload), sampling, &[]).unwrap();
     let mut document = Document::of(&single.as_spec(HOSTILE), &axes, &fabric, &TrialRecords { key, records }).unwrap();
     document.nodes[0].name = HOSTILE.to_owned();
     document

@@ -163,11 +163,18 @@ impl Claim {
 
     /// Every metric that it needs.
     pub fn metrics(&self) -> impl Iterator<Item = &str> {
+        self.metrics_by_key().map(|(_, name)| name)
+    }
+
+    /// Every metric that it needs, behind the key that names it.
+    pub(crate) fn metrics_by_key(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let own = if self.metric.is_some() { "metric" } else { "id" };
         let bound = match &self.bound {
-            Some(Bound::Metric(name)) => Some(name.as_str()),
+            Some(Bound::Metric(name)) => Some(("bound", name.as_str())),
             _ => None,
         };
-        std::iter::once(self.metric()).chain(self.not_above.as_deref()).chain(bound)
+        let not_above = self.not_above.as_deref().map(|name| ("not_above", name));
+        std::iter::once((own, self.metric())).chain(not_above).chain(bound)
     }
 
     /// Whether it has a verdict.

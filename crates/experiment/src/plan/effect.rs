@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_model::CALC;
-use weft_scenario::effect::{Case, Effect, Finding, Runner};
+use weft_scenario::effect::{Case, Effect, Finding, Runner, finding};
 use weft_scenario::engine::{DirectoryStore, Overlay};
 use weft_scenario::topology::Fabric;
 use weft_scenario::units::Nanos;
@@ -14,45 +14,34 @@ use super::{PlanSpec, SIM};
 /// Effects of settings, gathered over all places where they stand.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
-    /// Settings that had no effect somewhere, with the first reason.
-    idle: BTreeMap<String, String>,
+    /// Settings that had no effect somewhere: the first such place, by the numbers of its layer and of its point, with the reason.
+    idle: BTreeMap<String, (usize, Problem)>,
     /// Settings that had one somewhere.
     working: BTreeSet<String>,
 }
 
 impl Effects {
-    /// Takes note of findings; an error if a setting breaks its promise.
-    pub(super) fn note(&mut self, findings: Vec<Finding>) -> Result<(), Problem> {
+    /// Takes note of findings at a point of a layer, whose numbers are from 0. Returns those that are wrong whatever the settings do
+    /// elsewhere.
+    pub(super) fn note(&mut self, (layer, point): (usize, usize), findings: Vec<Finding>) -> Vec<Problem> {
+        let mut broken = Vec::new();
         for finding in findings {
-            match &finding.effect {
+            let message = finding.refusal().unwrap_or_default();
+            let problem = Problem { message, path: finding.path, point };
+            match finding.effect {
                 Effect::Some => self.working.extend([finding.setting]),
-                Effect::None(_) => {
-                    let refusal = finding.refusal().unwrap_or_default();
-                    self.idle.entry(finding.setting).or_insert(refusal);
-                }
-                Effect::Broken(_) => {
-                    return Err(problem(&finding.setting, finding.refusal().unwrap_or_default()));
-                }
+                Effect::None(_) => drop(self.idle.entry(finding.setting).or_insert((layer, problem))),
+                Effect::Broken(_) => broken.push(problem),
             }
         }
-        Ok(())
+        broken
     }
 
-    /// An error if a setting had no effect anywhere.
-    pub(super) fn check(&self) -> Result<(), Problem> {
-        match self.idle.iter().find(|(setting, _)| !self.working.contains(*setting)) {
-            Some((setting, refusal)) => Err(problem(setting, refusal.clone())),
-            None => Ok(()),
-        }
+    /// Settings that have no effect anywhere, with the number of the layer that the problem's point is of.
+    pub(super) fn idle(self) -> impl Iterator<Item = (usize, Problem)> {
+        let Self { idle, working } = self;
+        idle.into_iter().filter(move |(setting, _)| !working.contains(setting)).map(|(_, found)| found)
     }
-}
-
-/// The line to blame is the first one with the setting's name below the heading of its table.
-fn problem(setting: &str, message: String) -> Problem {
-    let (table, key) = setting.rsplit_once('.').unwrap_or(("", setting));
-    let is_fault = setting.starts_with("fault");
-    let (below, marker) = if is_fault { (String::new(), "fault]]") } else { (format!("[{table}]"), key) };
-    Problem { below, ..Problem::new(message, Some(marker.to_owned())) }
 }
 
 /// Findings about one overlay of one point of a plan, on each engine that it is for.
@@ -94,32 +83,31 @@ fn runner(name: &str) -> Option<Runner> {
 
 /// Findings about what only plans have.
 fn of_trials(spec: &PlanSpec, runner: Runner) -> Vec<Finding> {
+    let idle = |is_idle: bool, why: &str| is_idle.then(|| why.to_owned());
     let of_beds =
-        |setting: &str, given: bool| given.then(|| finding(setting, runner != Runner::Lab, "only labs have it"));
+        |path: &[&str], given: bool| given.then(|| finding(path, idle(runner != Runner::Lab, "only labs have it")));
     let sampling = &spec.sampling;
     let beds = [
-        of_beds("shaped", !spec.shaped),
-        of_beds("rebuild", spec.rebuild),
-        of_beds("interleave", spec.interleave),
-        of_beds("sampling.probes", sampling.probes.is_some()),
-        of_beds("sampling.measure_cpu_cost", !sampling.measure_cpu_cost.is_empty()),
+        of_beds(&["shaped"], !spec.shaped),
+        of_beds(&["rebuild"], spec.rebuild),
+        of_beds(&["interleave"], spec.interleave),
+        of_beds(&["sampling", "probes"], sampling.probes.is_some()),
+        of_beds(&["sampling", "measure_cpu_cost"], !sampling.measure_cpu_cost.is_empty()),
     ];
     let asks = runner == Runner::Lab && spec.overlays.contains(&Overlay::Vl2);
-    let store = (spec.directory != DirectoryStore::Embedded)
-        .then(|| finding("directory", !asks, "only a lab with the overlay `vl2` has a directory that is asked"));
+    let store = (spec.directory != DirectoryStore::Embedded).then(|| {
+        finding(&["directory"], idle(!asks, "only a lab with the overlay `vl2` has a directory that is asked"))
+    });
     let all = spec.sampling.warm_up >= sampling.time_limit;
-    let warm_up = (sampling.warm_up.0 > 0)
-        .then(|| finding("sampling.warm_up", all, "nothing is left: `time_limit` cuts the run before it is over"));
+    let warm_up = (sampling.warm_up.0 > 0).then(|| {
+        let why = "nothing is left: `time_limit` cuts the run before it is over";
+        finding(&["sampling", "warm_up"], idle(all, why))
+    });
     let until = sampling.measure_until.map(|until| {
         let ends = |duration: Nanos| duration <= until;
-        let idle = spec.workload.values().all(|workload| workload.duration().is_some_and(ends))
+        let late = spec.workload.values().all(|workload| workload.duration().is_some_and(ends))
             || until >= sampling.time_limit;
-        finding("sampling.measure_until", idle, "no flow starts later")
+        finding(&["sampling", "measure_until"], idle(late, "no flow starts later"))
     });
     beds.into_iter().flatten().chain(store).chain(warm_up).chain(until).collect()
-}
-
-fn finding(setting: &str, is_idle: bool, why: &str) -> Finding {
-    let effect = if is_idle { Effect::None(why.to_owned()) } else { Effect::Some };
-    Finding { setting: setting.to_owned(), effect }
 }

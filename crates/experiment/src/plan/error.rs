@@ -1,9 +1,9 @@
-//! Why a plan is refused: one line each, with the place.
+//! Why a plan or a scenario is refused: every mistake with its place and its key.
 
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Why a plan could not be loaded.
+/// Why a plan or a scenario could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// No file and no embedded plan has the name.
@@ -21,100 +21,93 @@ pub enum PlanError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// Not TOML, an unknown key, a missing key or a value of the wrong kind.
-    #[error("{place}: {message}")]
-    Syntax {
-        /// `file:line:column`.
-        place: String,
-        /// What is wrong there.
-        message: String,
-    },
-    /// A plan that could be read but makes no sense.
-    #[error("{place}: {message}")]
-    Invalid {
-        /// `file`, or `file:line` where a line is to blame.
-        place: String,
-        /// What is wrong and what to do.
-        message: String,
-    },
+    /// All that is wrong in a file or in settings of the command line, in the order of the file; at least one mistake.
+    #[error("{}", told(.0))]
+    Mistakes(Vec<Mistake>),
 }
 
-/// What validation found: the message, and a text that marks the line to blame.
+/// Something that is wrong in a file that people write.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Mistake {
+    /// `file:line:column`, only the file where no line is to blame, or `--set KEY=VALUE`.
+    pub place: String,
+    /// The key to blame, with its tables: `workload.all.shift`. Empty where no key is.
+    pub key: String,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl std::fmt::Display for Mistake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let last = self.key.rsplit('.').next().unwrap_or_default();
+        let names = |key: &str| [format!("`{key}`"), format!(".{key}`")].iter().any(|name| self.message.contains(name));
+        match self.key.is_empty() || names(last) {
+            true => write!(f, "{}: {}", self.place, self.message),
+            false => write!(f, "{}: `{}`: {}", self.place, self.key, self.message),
+        }
+    }
+}
+
+/// One mistake on a line of its own; several below a line that counts them.
+fn told(mistakes: &[Mistake]) -> String {
+    let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    match lines.len() {
+        1 => lines.concat(),
+        count => format!("{count} mistakes:\n  {}", lines.join("\n  ")),
+    }
+}
+
+/// What validation found: the message, and where the blame lies.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub(super) message: String,
-    pub(super) marker: Option<String>,
-    /// Strings that the table below the line holds, where several tables have such a line.
-    pub(super) holds: Vec<String>,
-    /// The heading that the line is below.
-    pub(super) below: String,
+    /// Keys that lead there; members of lists by their `id` or their number from 0. A table's key that the message names is to blame
+    /// more closely.
+    pub(super) path: Vec<String>,
+    /// The number of the point of the sweep, from 0.
+    pub(super) point: usize,
 }
 
 impl Problem {
-    pub(super) fn new(message: impl Into<String>, marker: Option<String>) -> Self {
-        Self { message: message.into(), marker, holds: Vec::new(), below: String::new() }
+    /// A problem at a dotted path; empty where no place is to blame.
+    pub(super) fn new(message: impl Into<String>, path: &str) -> Self {
+        let path = path.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect();
+        Self { message: message.into(), path, point: 0 }
     }
 
-    /// What is wrong with a claim.
-    pub(super) fn of_claim(id: &str, message: impl Into<String>) -> Self {
-        Self { below: "claims]]".to_owned(), ..Self::new(message, Some(format!("\"{id}\""))) }
-    }
-
-    /// The number of the line to blame, from 0.
-    fn line(&self, text: &str) -> Option<usize> {
-        let marker = self.marker.as_deref()?;
-        let lines: Vec<&str> = text.lines().collect();
-        let holds = |from: usize| {
-            let table: Vec<&str> =
-                lines[from + 1..].iter().copied().take_while(|line| !line.starts_with('[')).collect();
-            self.holds.iter().all(|name| table.iter().any(|line| line.contains(&format!("\"{name}\""))))
-        };
-        let heading = lines.iter().position(|line| line.contains(&self.below)).unwrap_or(0);
-        (heading..lines.len()).find(|line| lines[*line].contains(marker) && holds(*line))
+    /// A problem at a key of a member of a list of tables with an `id`.
+    pub(super) fn of(list: &str, id: &str, key: &str, message: impl Into<String>) -> Self {
+        Self { path: [list, id, key].map(str::to_owned).to_vec(), ..Self::new(message, "") }
     }
 }
 
 /// What reading found, with the bytes of the text to blame.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misplaced {
-    message: String,
-    span: Option<Range<usize>>,
+    pub(super) message: String,
+    pub(super) span: Option<Range<usize>>,
+    /// The key with its tables.
+    pub(super) key: Vec<String>,
 }
 
 impl Misplaced {
-    pub(super) fn at(span: Range<usize>, message: String) -> Self {
-        Self { message, span: Some(span) }
+    pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { message: message.into(), span: Some(span), key: Vec::new() }
     }
 
     /// Where no single place is to blame.
-    pub(super) fn nowhere(message: String) -> Self {
-        Self { message, span: None }
+    pub(super) fn nowhere(message: impl Into<String>) -> Self {
+        Self { message: message.into(), span: None, key: Vec::new() }
+    }
+
+    pub(super) fn with_key(self, key: &[String]) -> Self {
+        Self { key: key.to_vec(), ..self }
     }
 }
 
 impl From<toml::de::Error> for Misplaced {
     fn from(error: toml::de::Error) -> Self {
         let message = error.message().lines().map(str::trim).collect::<Vec<_>>().join("; ");
-        Self { message, span: error.span() }
-    }
-}
-
-impl PlanError {
-    pub(super) fn misplaced(origin: &str, text: &str, wrong: &Misplaced) -> Self {
-        let place = match &wrong.span {
-            Some(span) => {
-                let before = &text[..span.start.min(text.len())];
-                let line = before.matches('\n').count() + 1;
-                let column = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
-                format!("{origin}:{line}:{column}")
-            }
-            None => origin.to_owned(),
-        };
-        Self::Syntax { place, message: wrong.message.clone() }
-    }
-
-    pub(super) fn invalid(origin: &str, text: &str, problem: Problem) -> Self {
-        let place = problem.line(text).map_or_else(|| origin.to_owned(), |line| format!("{origin}:{}", line + 1));
-        Self::Invalid { place, message: problem.message }
+        Self { message, span: error.span(), key: Vec::new() }
     }
 }

@@ -8,7 +8,8 @@ use flate2::read::ZlibDecoder;
 use weft_scenario::topology::Generator;
 
 use super::meant::did_you_mean;
-use super::{Plan, PlanError};
+use super::source::Source;
+use super::{Mode, Plan, PlanError, Setting, shape};
 
 /// Name and text of every embedded plan, in order of the names.
 static EMBEDDED: LazyLock<Vec<(&str, String)>> =
@@ -44,15 +45,21 @@ pub(crate) fn is_embedded(name: &str, text: &str) -> bool {
 /// Loads a plan by path (`my-plan.toml`) or by short name (`vl2/fig09-shuffle`), which may also be written as its path
 /// in the source tree (`plans/vl2/fig09-shuffle.toml`).
 pub fn load(name_or_path: &str) -> Result<Plan, PlanError> {
+    load_with(name_or_path, Mode::Default, &[])
+}
+
+/// The same with settings that are laid over it in the mode that is to run.
+pub fn load_with(name_or_path: &str, mode: Mode, settings: &[Setting]) -> Result<Plan, PlanError> {
+    let read = |origin: &str, text: &str| Plan::read(Source::new(origin, text, settings, &shape::PLAN), mode, true);
     let short = name_or_path.strip_prefix("plans/").unwrap_or(name_or_path);
     let short = short.strip_suffix(".toml").unwrap_or(short);
     let paths = [name_or_path.to_owned(), format!("plans/{short}.toml")].map(PathBuf::from);
     let (found, unreadable) = first_file(&paths);
     if let Some((path, text)) = found {
-        return checked(Plan::parse(&path.display().to_string(), &text)?);
+        return read(&path.display().to_string(), &text);
     }
     match EMBEDDED.iter().find(|(name, _)| *name == short) {
-        Some((name, text)) => checked(Plan::parse(&format!("embedded plan {name}"), text)?),
+        Some((name, text)) => read(&format!("embedded plan {name}"), text),
         None => Err(unreadable.map_or_else(
             || PlanError::NotFound { name: name_or_path.to_owned(), advice: other_plans(name_or_path, short) },
             |(path, source)| PlanError::Read { path, source },
@@ -68,11 +75,6 @@ fn other_plans(written: &str, short: &str) -> String {
         None if written.ends_with(".toml") => "there is no such file; `weft list` shows the plans of weft".to_owned(),
         None => format!("give a file or one of: {}", known.join(", ")),
     }
-}
-
-fn checked(plan: Plan) -> Result<Plan, PlanError> {
-    plan.check_scenarios()?;
-    Ok(plan)
 }
 
 /// What names a scenario in messages, and its text, by its short name: a file in `scenarios/` on disk, or one embedded in the binary.

@@ -1,18 +1,19 @@
 //! Which name somebody meant who wrote one that is not there.
 
-/// The names that contain what was written, else the nearest in spelling; none if nothing is near.
+/// The names that are one slip of the pen away, else those that contain what was written, else the nearest in spelling; none if nothing is
+/// near.
 pub(super) fn meant<'a>(written: &str, known: &[&'a str]) -> Vec<&'a str> {
     /// Shorter texts are in too many names.
     const SHORTEST_PART: usize = 3;
-    let containing: Vec<&str> = known.iter().copied().filter(|name| name.contains(written)).collect();
-    if written.len() >= SHORTEST_PART && !containing.is_empty() {
-        return containing;
-    }
     let distance = |name: &str| {
         let last = name.rsplit('/').next().unwrap_or(name);
         [name, last].map(|name| strsim::damerau_levenshtein(written, name)).into_iter().min().unwrap_or(usize::MAX)
     };
     let nearest = known.iter().map(|name| distance(name)).min().unwrap_or(usize::MAX);
+    let containing: Vec<&str> = known.iter().copied().filter(|name| name.contains(written)).collect();
+    if nearest > 1 && written.len() >= SHORTEST_PART && !containing.is_empty() {
+        return containing;
+    }
     let near = nearest <= (written.len() / 4).max(1);
     known.iter().copied().filter(|name| near && distance(name) == nearest).collect()
 }
@@ -46,6 +47,7 @@ mod tests {
             assert_eq!(meant(written, &KNOWN), names, "{written}");
         }
         assert_eq!(did_you_mean("smoek", &KNOWN).as_deref(), Some("did you mean `vl2/smoke`?"));
+        assert_eq!(meant("wants", &["paper_wants", "want"]), ["want"]);
         let many: Vec<String> = (1..10).map(|number| format!("fig{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let question = did_you_mean("fig", &many).unwrap_or_default();

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use weft_scenario::workload::Workload;
 use weft_scenario::workload::services::ServiceRole;
 
-use super::error::Misplaced;
 use super::{FigureQuestion, MetricQuestion, PlanSpec, ProblemQuestion, TableQuestion, View};
 
 /// A set of questions.
@@ -49,9 +48,9 @@ struct Set {
 
 impl PlanSpec {
     /// The plan with the questions of its set before its own.
-    pub(super) fn with_question_set(mut self) -> Result<Self, Misplaced> {
+    pub(super) fn with_question_set(mut self) -> Result<Self, String> {
         let Some(questions) = self.questions else { return Ok(self) };
-        questions.check(&self).map_err(Misplaced::nowhere)?;
+        questions.check(&self)?;
         let place = place_columns(&self);
         let mut set: Set = toml::from_str(questions.text()).expect("a shipped set is read as it is tested");
         let metrics = set.metrics.iter_mut().map(|question| &mut question.sql);

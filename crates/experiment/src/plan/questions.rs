@@ -32,6 +32,9 @@ pub struct MetricQuestion {
     pub id: String,
     /// What it is, with its denominator.
     pub meaning: String,
+    /// Unit of its values: `ms`, `bit/s`, `ratio`. Without it the last word of the name is one: `p99_fct_ms`.
+    #[serde(default)]
+    pub unit: Option<String>,
     pub sql: String,
     /// What limits it on a machine with cores to spare.
     #[serde(default = "link")]
@@ -177,6 +180,26 @@ impl MetricQuestion {
     }
 }
 
+impl MetricQuestion {
+    /// The unit of its values; empty where nobody says one.
+    pub fn unit(&self) -> &str {
+        const LAST_WORDS: [(&str, &str); 9] = [
+            ("ns", "ns"),
+            ("us", "us"),
+            ("ms", "ms"),
+            ("s", "s"),
+            ("bps", "bit/s"),
+            ("pps", "frames/s"),
+            ("bytes", "B"),
+            ("percent", "%"),
+            ("ratio", "ratio"),
+        ];
+        let last = self.id.rsplit_once('_').map_or("", |(_, last)| last);
+        let of_name = LAST_WORDS.iter().find(|(word, _)| *word == last).map_or("", |(_, unit)| *unit);
+        self.unit.as_deref().unwrap_or(of_name)
+    }
+}
+
 impl PlanSpec {
     /// Whether the plan asks itself.
     pub fn asks(&self) -> bool {
@@ -194,51 +217,70 @@ impl PlanSpec {
     }
 }
 
-/// Whether every question is one, on tables without rows.
-pub(super) fn check(spec: &PlanSpec) -> Result<(), Problem> {
+/// Questions that are none, on tables without rows.
+pub(super) fn check(spec: &PlanSpec) -> Vec<Problem> {
+    let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
-    for id in spec.metrics.iter().map(|metric| &metric.id) {
-        if !seen.insert(id) {
-            return Err(at(id, format!("two metrics are called `{id}`")));
+    for (number, metric) in spec.metrics.iter().enumerate() {
+        if !seen.insert(&metric.id) {
+            let message = format!("two metrics are called `{}`", metric.id);
+            problems.push(Problem::of("metrics", &number.to_string(), "id", message));
         }
     }
-    let database = Database::empty(spec).map_err(|error| view_at(spec, &error))?;
+    let database = match Database::empty(spec) {
+        Ok(database) => database,
+        Err(error) => {
+            problems.push(view_at(spec, &error));
+            return problems;
+        }
+    };
     let mut places = BTreeMap::new();
     for metric in &spec.metrics {
-        let columns = database.columns(&metric.sql).map_err(|error| wrong("metric", &metric.id, &error))?;
-        let of_place = metric.places(columns).map_err(|error| wrong("metric", &metric.id, &error))?;
-        places.insert(metric.id.as_str(), of_place);
-    }
-    for claim in &spec.claims {
-        for name in claim.metrics() {
-            check_name(spec, &places, name).map_err(|error| {
-                Problem::of_claim(&claim.id, format!("claim `{}` names `{name}`: {error}", claim.id))
-            })?;
+        let columns = database.columns(&metric.sql).map_err(|error| error.to_string());
+        match columns.and_then(|columns| metric.places(columns)) {
+            Ok(of_place) => drop(places.insert(metric.id.as_str(), of_place)),
+            Err(error) => problems.push(wrong("metric", &metric.id, "sql", &error)),
         }
     }
-    for problem in &spec.problems {
-        database.columns(&problem.sql).map_err(|error| wrong("problem", &problem.id, &error))?;
+    for claim in &spec.claims {
+        for (key, name) in claim.metrics_by_key() {
+            // Of a metric whose question is none that is said already.
+            if spec.metric_of(name).is_some_and(|(metric, _)| !places.contains_key(metric.id.as_str())) {
+                continue;
+            }
+            if let Err(error) = check_name(spec, &places, name) {
+                let message = format!("claim `{}` names `{name}`: {error}", claim.id);
+                problems.push(Problem::of("claims", &claim.id, key, message));
+            }
+        }
     }
-    for table in &spec.tables {
-        database.columns(&table.sql).map_err(|error| wrong("table", &table.id, &error))?;
-    }
-    for mutation in &spec.mutations {
-        database.check_change(&mutation.sql).map_err(|error| wrong("mutation", &mutation.id, &error))?;
-    }
-    spec.figures.iter().try_for_each(|figure| check_figure(&database, figure))
+    let asked = |what: &'static str, id: &str, sql: &str| {
+        database.columns(sql).map_err(|error| wrong(what, id, "sql", &error)).err()
+    };
+    problems.extend(spec.problems.iter().filter_map(|problem| asked("problem", &problem.id, &problem.sql)));
+    problems.extend(spec.tables.iter().filter_map(|table| asked("table", &table.id, &table.sql)));
+    let changed = |mutation: &Mutation| {
+        database.check_change(&mutation.sql).map_err(|error| wrong("mutation", &mutation.id, "sql", &error)).err()
+    };
+    problems.extend(spec.mutations.iter().filter_map(changed));
+    problems.extend(spec.figures.iter().filter_map(|figure| check_figure(&database, figure).err()));
+    problems
 }
 
 fn check_figure(database: &Database, figure: &FigureQuestion) -> Result<(), Problem> {
-    let needs = |sql: &str, wanted: &[&str]| {
-        let columns = database.columns(sql).map_err(|error| wrong("figure", &figure.id, &error))?;
+    let needs = |key: &str, sql: &str, wanted: &[&str]| {
+        let columns = database.columns(sql).map_err(|error| wrong("figure", &figure.id, key, &error))?;
         match wanted.iter().find(|name| !columns.iter().any(|column| column == *name)) {
-            Some(name) => Err(at(&figure.id, format!("figure `{}` needs a column `{name}`", figure.id))),
+            Some(name) => {
+                let message = format!("figure `{}` needs a column `{name}`", figure.id);
+                Err(Problem::of("figures", &figure.id, key, message))
+            }
             None => Ok(()),
         }
     };
-    needs(&figure.sql, figure.kind.columns())?;
-    figure.levels.as_deref().map_or(Ok(()), |sql| needs(sql, &["label", "value"]))?;
-    figure.spans.as_deref().map_or(Ok(()), |sql| needs(sql, &["label", "low", "high"]))
+    needs("sql", &figure.sql, figure.kind.columns())?;
+    figure.levels.as_deref().map_or(Ok(()), |sql| needs("levels", sql, &["label", "value"]))?;
+    figure.spans.as_deref().map_or(Ok(()), |sql| needs("spans", sql, &["label", "low", "high"]))
 }
 
 /// Whether a metric of this name may come out of the plan's questions, whose places are given. What stands behind its name must be
@@ -286,12 +328,9 @@ fn is_known(spec: &PlanSpec, column: &str, part: &str) -> bool {
     }
 }
 
-fn at(id: &str, message: String) -> Problem {
-    Problem::new(message, Some(format!("id = \"{id}\"")))
-}
-
-fn wrong(what: &str, id: &str, error: &dyn Display) -> Problem {
-    at(id, format!("{what} `{id}`: {error}"))
+/// What is wrong with the statement at a key of a question of a kind: `metric`, `problem`, `table`, `mutation`, `figure`.
+fn wrong(what: &str, id: &str, key: &str, error: &dyn Display) -> Problem {
+    Problem::of(&format!("{what}s"), id, key, format!("{what} `{id}`: {error}"))
 }
 
 /// A view's error names it.
@@ -299,7 +338,7 @@ fn view_at(spec: &PlanSpec, error: &QueryError) -> Problem {
     let text = error.to_string();
     let to_blame = spec.views.iter().find(|view| text.starts_with(&format!("view `{}`", view.id)));
     match to_blame {
-        Some(view) => at(&view.id, text),
-        None => Problem::new(text, Some("measured".to_owned())),
+        Some(view) => Problem::of("views", &view.id, "sql", text),
+        None => Problem::new(text, "measured"),
     }
 }

@@ -6,7 +6,7 @@ use weft_scenario::units::{BitsPerSec, Bytes, Nanos, Percent};
 use crate::query::Value;
 
 /// Tables that ask or claim, and so are no settings.
-const QUESTIONS: [&str; 6] = ["views", "metrics", "problems", "tables", "figures", "claims"];
+pub(super) const QUESTIONS: [&str; 6] = ["views", "metrics", "problems", "tables", "figures", "claims"];
 
 /// All values of a document but its questions; members of lists by their number from 0.
 pub(super) fn of(document: &DeTable<'_>) -> Vec<(String, Value)> {

@@ -29,16 +29,20 @@ use weft_scenario::fault::Fault;
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, FabricSize, FabricSpec, Role};
 use weft_scenario::units::Nanos;
-use weft_scenario::workload::Workload;
+use weft_scenario::workload::{Workload, WorkloadError};
 
+use super::diagnosis::{self, Found, Mended};
 use super::effect::Effects;
 use super::error::{Misplaced, Problem};
-use super::library::folder_of;
+use super::source::Source;
 use super::{
-    Claim, Mode, Plan, PlanError, PlanSpec, Point, QuestionSet, SIM, Sampling, fabric_text, merge, settings, validate,
+    Claim, Mode, Plan, PlanError, PlanSpec, Point, QuestionSet, SIM, Sampling, Setting, fabric_text, merge, place,
+    settings, shape, validate,
 };
 use crate::run_folder::fabric_file;
 
+/// Networks with more links are not built to find out what is wrong with the rest.
+const LARGE: u64 = 100_000;
 /// Keys that only plans have.
 const PLAN_KEYS: [&str; 3] = ["analysis", "claims", "engines"];
 
@@ -48,9 +52,8 @@ pub struct SingleScenario {
     /// Name of the workload in records.
     pub workload_name: String,
     tables: Tables,
-    origin: String,
-    text: String,
-    /// The scenario as a document, with the workload under its name.
+    source: Source,
+    /// The same as a document, with what was laid over it and the workload under its name.
     document: toml::Table,
     /// Where files are that it names.
     folder: Option<PathBuf>,
@@ -100,68 +103,70 @@ impl Default for SingleSampling {
 impl SingleScenario {
     /// Reads a scenario from its text; `origin` names it in messages.
     pub fn parse(origin: &str, text: &str) -> Result<Self, PlanError> {
-        let misplaced = |wrong: Misplaced| PlanError::misplaced(origin, text, &wrong);
-        let (workload_name, tables) = read(text).map_err(misplaced)?;
-        let mut document: toml::Table = text.parse().map_err(|error: toml::de::Error| misplaced(error.into()))?;
-        if let Some(workload) = document.remove("workload") {
-            let has_name = workload.get("kind").is_none();
-            document.insert("workload".to_owned(), if has_name { workload } else { named(&workload_name, workload) });
-        }
-        let folder = folder_of(origin);
-        let (origin, text, named_outside) = (origin.to_owned(), text.to_owned(), false);
-        Ok(Self { workload_name, tables, origin, text, document, folder, named_outside })
+        Self::parse_with(origin, text, &[], None)
     }
 
-    /// A workload on a fabric with everything else as it is by default; `origin` is what people call the fabric, a file by a path from
-    /// the current folder.
-    pub fn on_fabric(
+    /// The same with settings that are laid over it, and on another network if there is one: the word for it, and the network; a file is
+    /// named by a path from the current folder.
+    pub fn parse_with(
         origin: &str,
-        fabric: FabricSpec,
+        text: &str,
+        settings: &[Setting],
+        network: Option<(&str, FabricSpec)>,
+    ) -> Result<Self, PlanError> {
+        Self::of(&Source::new(origin, text, settings, &shape::SCENARIO), network.as_ref())
+    }
+
+    fn of(source: &Source, network: Option<&Named<'_>>) -> Result<Self, PlanError> {
+        read(source, network).map_err(|first| mistakes(source, network, first))
+    }
+
+    /// A workload on a network with everything else as it is by default, or as settings have it. The network is what
+    /// [`parse_with`](Self::parse_with) takes.
+    pub fn on_fabric(
+        (word, fabric): (&str, FabricSpec),
         overlay: Overlay,
         (name, workload): (&str, Workload),
         sampling: SingleSampling,
-    ) -> Self {
+        settings: &[Setting],
+    ) -> Result<Self, PlanError> {
         let (switching, transport) = (Switching::default(), Transport::default());
         let mut document = toml::Table::new();
         let mut put = |key: &str, value: Result<toml::Value, toml::ser::Error>| {
             document.insert(key.to_owned(), value.expect("what a command line can say, a file can"));
         };
         put("overlay", toml::Value::try_from(overlay));
-        put("fabric", Ok(named("file", origin.into())));
+        put("fabric", Ok(named("file", word.into())));
         put("workload", toml::Value::try_from(&workload).map(|workload| named(name, workload)));
         put("sampling", toml::Value::try_from(&sampling));
+        if !settings.is_empty() {
+            let text = toml::to_string(&document).expect("it is a document");
+            return Self::of(&Source::made(word, &text, settings, &shape::SCENARIO), Some(&(word, fabric)));
+        }
         let tables = Tables { overlay, fabric, switching, transport, workload, fault: Vec::new(), sampling };
-        let (workload_name, text, folder) = (name.to_owned(), String::new(), Some(PathBuf::new()));
-        Self { workload_name, tables, origin: origin.to_owned(), text, document, folder, named_outside: true }
-    }
-
-    /// The same on another network, which people call `word`; a file is named by a path from the current folder.
-    #[must_use]
-    pub fn with_fabric(mut self, word: &str, fabric: FabricSpec) -> Self {
-        self.tables.fabric = fabric;
-        self.document.insert("fabric".to_owned(), named("file", word.into()));
-        (self.folder, self.named_outside) = (Some(PathBuf::new()), true);
-        self
+        let source = Source::made(word, "", &[], &shape::SCENARIO);
+        let (workload_name, folder) = (name.to_owned(), Some(PathBuf::new()));
+        Ok(Self { workload_name, tables, source, document, folder, named_outside: true })
     }
 
     /// How large the network will be, where that can be told before it is built; what makes none, and what cannot be sent there, is refused.
     pub fn size(&self) -> Result<Option<FabricSize>, PlanError> {
-        let size = self.tables.fabric.size().map_err(|error| self.wrong(error.to_string(), "[fabric]"))?;
-        size.map_or(Ok(()), |size| self.check_workload(u32::try_from(size.servers).unwrap_or(u32::MAX)))?;
-        Ok(size)
-    }
-
-    fn check_workload(&self, servers: u32) -> Result<(), PlanError> {
-        let Tables { workload, sampling, .. } = &self.tables;
-        workload.check(servers).map_err(|error| self.wrong(format!("workload: {error}"), "[workload"))?;
-        match [Some(sampling.interval), sampling.tcp_interval, Some(sampling.time_limit)].contains(&Some(Nanos(0))) {
-            true => Err(self.wrong("`sampling` has a time of 0".to_owned(), "[sampling]")),
-            false => Ok(()),
+        let size = self.tables.fabric.size();
+        let size = size.map_err(|error| self.refusal(vec![Problem::new(error.to_string(), "fabric")]))?;
+        let servers = size.as_ref().map(|size| u32::try_from(size.servers).unwrap_or(u32::MAX));
+        match servers.map(|servers| self.check_workload(servers)).unwrap_or_default() {
+            problems if problems.is_empty() => Ok(size),
+            _ => Err(self.refusal(self.problems())),
         }
     }
 
-    fn wrong(&self, message: String, marker: &str) -> PlanError {
-        PlanError::invalid(&self.origin, &self.text, Problem::new(message, Some(marker.to_owned())))
+    fn refusal(&self, problems: Vec<Problem>) -> PlanError {
+        let document = document(&self.source, None).map(|(_, document)| document).ok();
+        let placed = |problem: &Problem| match &document {
+            Some(document) => place::placed(document.get_ref(), problem),
+            None => Misplaced::nowhere(problem.message.clone()),
+        };
+        self.source.refusal(problems.iter().map(placed).collect())
     }
 
     /// What the engine is asked to do, not yet checked against the network.
@@ -182,19 +187,8 @@ impl SingleScenario {
 
     /// Builds the network and checks everything against it.
     pub fn build(&self, seed: u64) -> Result<(Scenario, Trial), PlanError> {
-        let invalid = |problem: Problem| PlanError::invalid(&self.origin, &self.text, problem);
         let tables = &self.tables;
-        let fabric = tables
-            .fabric
-            .build(&|name| fabric_text(name, self.folder.as_deref()))
-            .map_err(|error| self.wrong(error.to_string(), "[fabric]"))?;
-        validate::check_network(&fabric, &tables.transport, &tables.switching, &tables.fault).map_err(invalid)?;
-        self.check_workload(fabric.servers().count() as u32)?;
-        let spines = tables.workload.check_spines(fabric.with_role(Role::Spine).count());
-        spines.map_err(|error| self.wrong(format!("workload: {error}"), "[workload"))?;
-        let addresses = AddressPlan::new(&fabric, AddressingOptions::default());
-        let addresses = addresses.map_err(|error| self.wrong(error.to_string(), "[fabric]"))?;
-        self.check_effects(&fabric).map_err(invalid)?;
+        let (fabric, addresses) = self.network().map_err(|problems| self.refusal(problems))?;
         let scenario = Scenario {
             fabric,
             addresses,
@@ -207,8 +201,49 @@ impl SingleScenario {
         Ok((scenario, self.trial(seed)))
     }
 
-    /// Whether every setting has an effect in the simulator.
-    fn check_effects(&self, fabric: &Fabric) -> Result<(), Problem> {
+    /// Everything that does not fit the network, which is built for it unless it is large.
+    fn problems(&self) -> Vec<Problem> {
+        match self.tables.fabric.size() {
+            Err(error) => vec![Problem::new(error.to_string(), "fabric")],
+            Ok(Some(size)) if size.links > LARGE => {
+                let transport = self.tables.transport.check();
+                let mut problems = self.check_workload(u32::try_from(size.servers).unwrap_or(u32::MAX));
+                problems.extend(transport.map_err(|error| Problem::new(error.to_string(), "transport")).err());
+                problems
+            }
+            Ok(_) => self.network().err().unwrap_or_default(),
+        }
+    }
+
+    fn check_workload(&self, servers: u32) -> Vec<Problem> {
+        let SingleSampling { interval, tcp_interval, time_limit } = self.tables.sampling;
+        let workload = self.tables.workload.check(servers).map_err(wrong_workload).err();
+        workload.into_iter().chain(validate::check_times(interval, tcp_interval, time_limit)).collect()
+    }
+
+    /// The network with its addresses, if everything else fits it and every setting has an effect there.
+    fn network(&self) -> Result<(Fabric, AddressPlan), Vec<Problem>> {
+        let tables = &self.tables;
+        let wrong = |message: String| vec![Problem::new(message, "fabric")];
+        let text = |name: &str| fabric_text(name, self.folder.as_deref());
+        let fabric = tables.fabric.build(&text).map_err(|error| wrong(error.to_string()))?;
+        let mut problems = validate::check_network(&fabric, &tables.transport, &tables.switching, &tables.fault);
+        problems.extend(self.check_workload(fabric.servers().count() as u32));
+        let spines = tables.workload.check_spines(fabric.with_role(Role::Spine).count());
+        problems.extend(spines.map_err(wrong_workload).err());
+        if problems.is_empty() {
+            problems = self.check_effects(&fabric);
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let addresses = AddressPlan::new(&fabric, AddressingOptions::default());
+        let addresses = addresses.map_err(|error| wrong(error.to_string()))?;
+        Ok((fabric, addresses))
+    }
+
+    /// Settings that have no effect in the simulator.
+    fn check_effects(&self, fabric: &Fabric) -> Vec<Problem> {
         let Tables { overlay, fabric: spec, switching, transport, workload, fault, sampling } = &self.tables;
         let usual = SingleSampling::default();
         let case = Case {
@@ -225,8 +260,26 @@ impl SingleScenario {
             time_limit: sampling.time_limit,
         };
         let mut effects = Effects::default();
-        effects.note(case.findings())?;
-        effects.check()
+        let mut problems = effects.note((0, 0), case.findings());
+        problems.extend(effects.idle().map(|(_, problem)| problem));
+        // The document has the one workload without its name.
+        for problem in problems.iter_mut().filter(|problem| problem.path.starts_with(&["workload".to_owned()])) {
+            problem.path.remove(1);
+        }
+        problems
+    }
+}
+
+fn wrong_workload(error: WorkloadError) -> Problem {
+    Problem::new(format!("workload: {error}"), &path_of(&error))
+}
+
+/// The table that is to blame for what is wrong with the workload.
+fn path_of(error: &WorkloadError) -> String {
+    match error {
+        WorkloadError::Service { service, .. } => format!("workload.service.{service}"),
+        WorkloadError::Flow { number, .. } => format!("workload.flows.{}", number - 1),
+        _ => "workload".to_owned(),
     }
 }
 
@@ -261,8 +314,7 @@ impl SingleScenario {
     /// which its network is [`fabric_file`]. `title` says what it is in a few words.
     pub fn plan(&self, title: &str) -> Plan {
         Plan {
-            origin: self.origin.clone(),
-            text: self.complete_text(),
+            source: Source::made(&self.source.origin, &self.complete_text(), &[], &shape::SCENARIO),
             scenario: Some(title.to_owned()),
             specs: [((Mode::Default, SIM.to_owned(), 0), self.as_spec(title))].into(),
         }
@@ -329,20 +381,87 @@ fn named(key: &str, value: toml::Value) -> toml::Value {
     toml::Value::Table([(key.to_owned(), value)].into_iter().collect())
 }
 
-fn read(text: &str) -> Result<(String, Tables), Misplaced> {
-    let mut document = DeTable::parse(text)?;
+/// A network that the command line names, and the word for it.
+type Named<'a> = (&'a str, FabricSpec);
+
+fn read(source: &Source, network: Option<&Named<'_>>) -> Result<SingleScenario, Misplaced> {
+    let (workload_name, document) = document(source, network)?;
+    let mut single = of_document(source, workload_name, document.clone(), network)?;
+    let mut whole: toml::Table = Deserialize::deserialize(toml::de::Deserializer::from(document))?;
+    if let Some(workload) = whole.remove("workload") {
+        whole.insert("workload".to_owned(), named(&single.workload_name, workload));
+    }
+    if let Some((word, _)) = network {
+        whole.insert("fabric".to_owned(), named("file", (*word).into()));
+    }
+    single.document = whole;
+    Ok(single)
+}
+
+/// The scenario of a document, which it does not keep.
+fn of_document(
+    source: &Source,
+    workload_name: String,
+    document: Spanned<DeTable<'_>>,
+    network: Option<&Named<'_>>,
+) -> Result<SingleScenario, Misplaced> {
+    let mut tables = Tables::deserialize(toml::de::Deserializer::from(document))?;
+    let folder = match network {
+        Some((_, fabric)) => {
+            tables.fabric = fabric.clone();
+            Some(PathBuf::new())
+        }
+        None => source.folder(),
+    };
+    let (source, document, named_outside) = (source.clone(), toml::Table::new(), network.is_some());
+    Ok(SingleScenario { workload_name, tables, source, document, folder, named_outside })
+}
+
+/// The document as it is read, and the workload's name.
+fn document<'a>(source: &'a Source, network: Option<&Named<'_>>) -> Result<(String, Spanned<DeTable<'a>>), Misplaced> {
+    let mut document = source.document()?;
     if let Some(key) = document.get_ref().keys().find(|key| PLAN_KEYS.contains(&key.get_ref().as_ref())) {
         let message = format!("`{}` belongs to a plan; run plans with `weft run`", key.get_ref());
         return Err(Misplaced::at(key.span(), message));
     }
     let name = name_workload(&mut document)?;
-    let tables = Deserialize::deserialize(toml::de::Deserializer::from(document))?;
-    Ok((name, tables))
+    source.lay_over(document.get_mut(), &shape::SCENARIO)?;
+    if let Some((word, _)) = network {
+        let of_fabric = |_, setting: &Setting| setting.path()[0] == "fabric";
+        let why = |setting: &Setting| {
+            format!("`{}` has no effect: the command line names the network `{word}`", setting.key())
+        };
+        source.refuse_setting(&of_fabric, &why)?;
+    }
+    Ok((name, document))
+}
+
+/// Everything that is wrong with a scenario's text, its network included; the first is known.
+fn mistakes(source: &Source, network: Option<&Named<'_>>, first: Misplaced) -> PlanError {
+    let mut found = Found::default();
+    found.extend(source.syntax());
+    if let (true, Ok((name, document))) = (found.is_empty(), document(source, network)) {
+        let of_document = |document| of_document(source, name.clone(), document, network);
+        let read = |document| of_document(document).map(drop);
+        let mended = diagnosis::mend(document, &shape::SCENARIO, &read, &mut found);
+        if let Some(mended) = mended.filter(Mended::has_fabric)
+            && let Ok(single) = of_document(mended.document.clone())
+        {
+            let problems = single.problems();
+            let placed = problems.iter().map(|problem| place::placed(mended.document.get_ref(), problem));
+            found.extend(placed.filter(|wrong| !mended.doubts(wrong)).collect::<Vec<_>>());
+        }
+    }
+    if found.is_empty() {
+        found.extend([first]);
+    }
+    source.refusal(found.into_all())
 }
 
 /// The name of the one workload; puts `[workload.NAME]` in the place of `[workload]`.
 fn name_workload(document: &mut Spanned<DeTable<'_>>) -> Result<String, Misplaced> {
-    let whole = document.get_ref().get("workload").map_or(0..0, Spanned::span);
+    let entry = document.get_ref().get_key_value("workload");
+    let (heading, whole) = entry.map_or((0..0, 0..0), |(key, value)| (key.span(), value.span()));
     let Some(table) = merge::take_table(document, "workload")? else {
         return Err(Misplaced::nowhere("the scenario sends nothing; add a `[workload]` table".to_owned()));
     };
@@ -359,7 +478,7 @@ fn name_workload(document: &mut Spanned<DeTable<'_>>) -> Result<String, Misplace
             return Err(Misplaced::at(place, message));
         }
     };
-    document.get_mut().insert(Spanned::new(0..0, "workload".into()), value);
+    document.get_mut().insert(Spanned::new(heading, "workload".into()), value);
     Ok(name)
 }
 
@@ -380,7 +499,8 @@ mod tests {
     #[test]
     fn the_report_asks_what_the_scenario_can_answer() {
         let spec = parse(&format!("{FABRIC}[workload]\n{WORKLOAD}")).unwrap().as_spec("t");
-        crate::plan::questions::check(&spec).unwrap();
+        let problems = crate::plan::questions::check(&spec);
+        assert!(problems.is_empty(), "{problems:?}");
         assert!(spec.metric_of("mean_fct_ms").is_some() && spec.figures.len() >= 2, "{:?}", spec.figures);
         assert_eq!((spec.points.len(), spec.workload.len(), spec.title.as_str()), (1, 1, "t"));
     }
@@ -390,8 +510,8 @@ mod tests {
         let flow = FlowSpec { spine: Some(1), ..FlowSpec::bulk(0, 2, 14_600, 5) };
         let sampling = SingleSampling { tcp_interval: Some(Nanos(5)), ..SingleSampling::default() };
         let on_fabric = |workload| {
-            let file = FabricSpec::File("leaf-spine-small".to_owned());
-            SingleScenario::on_fabric("leaf-spine-small", file, Overlay::RBRIDGE, ("mine", workload), sampling.clone())
+            let network = ("leaf-spine-small", FabricSpec::File("leaf-spine-small".to_owned()));
+            SingleScenario::on_fabric(network, Overlay::RBRIDGE, ("mine", workload), sampling.clone(), &[]).unwrap()
         };
         let fault = "[[fault]]\nkind = \"link-down\"\nat = \"2 ms\"\na = \"leaf1\"\nb = \"spine1\"\n";
         let more = "[switching]\necn_threshold = \"30 kB\"\n[transport]\ncongestion_control = \"dctcp\"\n";
@@ -440,7 +560,7 @@ mod tests {
     #[test]
     fn mistakes_are_refused_with_their_place() {
         for (text, message) in [
-            (format!("{FABRIC}[workload]\n{WORKLOAD}colour = 1\n"), "a.toml:4:1: unknown field `colour`"),
+            (format!("{FABRIC}[workload]\n{WORKLOAD}colour = 1\n"), "a.toml:8:1: unknown field `colour`"),
             (format!("{FABRIC}colour = 1\n[workload]\n{WORKLOAD}"), "a.toml:"),
             (format!("colour = 1\n{FABRIC}[workload]\n{WORKLOAD}"), "a.toml:1:1: unknown field `colour`"),
             (format!("analysis = \"fct\"\n{FABRIC}"), "a.toml:1:1: `analysis` belongs to a plan"),
@@ -457,16 +577,16 @@ mod tests {
     fn what_does_not_fit_the_network_is_refused_with_its_place() {
         let good = format!("{FABRIC}[workload]\n{WORKLOAD}");
         for (text, message) in [
-            (good.replace("shift = 1", "shift = 4"), "a.toml:4: workload: `shift` is 4"),
-            (format!("{good}[transport]\ninitial_window = 0\n"), "a.toml:8: `initial_window`"),
-            (format!("{good}[switching]\necn_threshold = \"0 B\"\n"), "a.toml:8: `ecn_threshold`"),
-            (format!("{good}[sampling]\ninterval = \"0 s\"\n"), "a.toml:8: `sampling` has a time of 0"),
-            (good.replace("servers = 4", "servers = 0"), "a.toml:1:"),
+            (good.replace("shift = 1", "shift = 4"), "a.toml:7:1: workload: `shift` is 4"),
+            (format!("{good}[transport]\ninitial_window = 0\n"), "a.toml:9:1: `initial_window`"),
+            (format!("{good}[switching]\necn_threshold = \"0 B\"\n"), "a.toml:9:1: `ecn_threshold`"),
+            (format!("{good}[sampling]\ninterval = \"0 s\"\n"), "a.toml:9:1: `interval` of `sampling` is a time of 0"),
+            (good.replace("servers = 4", "servers = 0"), "a.toml:3:1: "),
             (
                 format!(
                     "{FABRIC}[workload]\nkind = \"flows\"\nflows = [{{ from = 0, to = 1, bytes = 1, start_ns = 0, spine = 2 }}]"
                 ),
-                "a.toml:4: workload: flow 1 of the list: there is no spine number 2; the fabric's 0 spines",
+                "a.toml:6:10: `workload.flows.0`: workload: flow 1 of the list: there is no spine number 2; the fabric's 0 spines",
             ),
         ] {
             let error = parse(&text).unwrap().build(1).unwrap_err().to_string();

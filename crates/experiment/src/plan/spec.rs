@@ -23,15 +23,18 @@ use crate::analysis::Analysis;
 pub struct PlanSpec {
     /// Short name: the path below `plans/` without `.toml`.
     pub id: String,
-    /// The paper's short name, for instance `VL2`.
+    /// The paper's short name, for instance `VL2`; `none` where there is none.
+    #[serde(default = "none")]
     pub paper: String,
     /// Which table, figure or section of it.
+    #[serde(default = "none")]
     pub figure: String,
     /// One line for lists.
     pub title: String,
     /// Engines that can run it, the preferred one first.
     pub engines: Vec<String>,
-    /// How long it takes with its preferred engine, roughly, in seconds.
+    /// How long it takes with its preferred engine, roughly, in seconds; 0 where nobody has said it.
+    #[serde(default)]
     pub expected_s: u32,
     /// How records become metrics; without it the plan's own `metrics` do.
     #[serde(default)]
@@ -145,6 +148,10 @@ impl PlanSpec {
 
 fn yes() -> bool {
     true
+}
+
+fn none() -> String {
+    "none".to_owned()
 }
 
 fn once() -> u32 {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use weft_model::CALC;
 use weft_scenario::engine::{Overlay, ProbeSpec, Transport};
-use weft_scenario::fault::{Fault, FaultKind, check_faults};
+use weft_scenario::fault::{Fault, check_faults};
 use weft_scenario::switching::Switching;
 use weft_scenario::topology::{Fabric, LoadError, Role};
+use weft_scenario::units::Nanos;
 use weft_scenario::workload::{Workload, WorkloadError};
 
 use super::effect::{self, Effects};
@@ -18,171 +19,190 @@ use crate::analysis::Analysis;
 /// Engines that a plan may name.
 const ENGINES: [&str; 3] = ["lab", "sim", CALC];
 
-/// The first rule that the plan breaks.
-pub(super) fn check(spec: &PlanSpec) -> Result<(), Problem> {
-    check_head(spec)?;
-    check_points(spec)?;
-    check_analysis(spec)?;
-    check_claims(spec)
+/// The rules that the plan breaks.
+pub(super) fn check(spec: &PlanSpec) -> Vec<Problem> {
+    let mut problems = check_head(spec);
+    for (number, point) in spec.points.iter().enumerate() {
+        problems.extend(check_scenario(&point.spec).into_iter().map(|problem| at_point(spec, point, number, problem)));
+    }
+    problems.extend(check_engine_axis(spec));
+    problems.extend(check_analysis(spec));
+    problems.extend(check_claims(spec));
+    problems
 }
 
-fn check_head(spec: &PlanSpec) -> Result<(), Problem> {
+fn check_head(spec: &PlanSpec) -> Vec<Problem> {
+    let mut problems = Vec::new();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'/');
     if spec.id.is_empty() || !spec.id.bytes().all(plain) {
         let message = format!("id `{}` is not usable: letters, digits, `-`, `_` and `/`", spec.id);
-        return Err(Problem::new(message, Some("id =".into())));
+        problems.push(Problem::new(message, "id"));
     }
     if let Some(engine) = spec.engines.iter().find(|engine| !ENGINES.contains(&engine.as_str())) {
         let message = format!("engine `{engine}` does not exist; use `lab`, `sim` or `calc`");
-        return Err(Problem::new(message, Some("engines".into())));
+        problems.push(Problem::new(message, "engines"));
     }
     if spec.engines.is_empty() {
-        return Err(Problem::new("`engines` is empty; name `lab`, `sim`, both, or `calc`", Some("engines".into())));
+        problems.push(Problem::new("`engines` is empty; name `lab`, `sim`, both, or `calc`", "engines"));
     }
     let scale = spec.scale;
-    if !(scale.rate > 0.0 && scale.rate.is_finite() && scale.time > 0.0 && scale.time.is_finite()) {
-        return Err(Problem::new("`scale` has a factor that is not above 0", Some("[scale]".into())));
+    for (key, factor) in [("scale.rate", scale.rate), ("scale.time", scale.time)] {
+        if !(factor > 0.0 && factor.is_finite()) {
+            problems.push(Problem::new(format!("`{key}` is {factor}; it is a factor above 0"), key));
+        }
     }
-    Ok(())
+    problems
 }
 
-fn check_points(spec: &PlanSpec) -> Result<(), Problem> {
-    for point in &spec.points {
-        check_scenario(&point.spec).map_err(|problem| at_point(spec, point, problem))?;
-    }
-    let engines = spec.labels_of(ENGINE_AXIS);
-    match engines.iter().find(|engine| !spec.engines.contains(engine)) {
-        Some(engine) => {
-            let message = format!("axis `{ENGINE_AXIS}` names `{engine}`, which is not in `engines`");
-            Err(Problem::new(message, Some(format!("sweep.{ENGINE_AXIS}"))))
-        }
-        None => Ok(()),
-    }
+fn check_engine_axis(spec: &PlanSpec) -> Option<Problem> {
+    let engine = spec.labels_of(ENGINE_AXIS).iter().find(|engine| !spec.engines.contains(engine))?;
+    let message = format!("axis `{ENGINE_AXIS}` names `{engine}`, which is not in `engines`");
+    Some(Problem::new(message, "engines"))
 }
 
 /// Says at which point of a sweep something is wrong.
-fn at_point(spec: &PlanSpec, point: &Point, found: Problem) -> Problem {
+fn at_point(spec: &PlanSpec, point: &Point, number: usize, found: Problem) -> Problem {
+    let found = Problem { point: number, ..found };
     match point.name(&spec.axes) {
         name if name.is_empty() => found,
         name => Problem { message: format!("at {name}: {}", found.message), ..found },
     }
 }
 
-fn check_scenario(spec: &PlanSpec) -> Result<(), Problem> {
+fn check_scenario(spec: &PlanSpec) -> Vec<Problem> {
+    let mut problems = Vec::new();
     if spec.fabric.is_none() {
-        return Err(Problem::new("the plan names no scenario; add a `[fabric]` table", None));
+        problems.push(Problem::new("the plan names no scenario; add a `[fabric]` table", ""));
     }
     if spec.workload.is_empty() {
-        return Err(Problem::new("the plan names no scenario: nothing is sent; add a `[workload.NAME]` table", None));
-    }
-    if spec.overlays.is_empty() {
-        return Err(Problem::new(
-            "`overlays` is empty; name at least one, for instance `vl2`",
-            Some("overlays".into()),
+        problems.push(Problem::new(
+            "the plan names no scenario: nothing is sent; add a `[workload.NAME]` table",
+            "workloads",
         ));
     }
-    let mut seen = Vec::new();
-    for overlay in &spec.overlays {
-        if seen.contains(overlay) {
-            return Err(Problem::new("`overlays` names one overlay twice", Some("overlays".into())));
-        }
-        seen.push(*overlay);
+    if spec.overlays.is_empty() {
+        problems.push(Problem::new("`overlays` is empty; name at least one, for instance `vl2`", "overlays"));
+    }
+    let twice = |(place, overlay)| spec.overlays[..place].contains(overlay);
+    if spec.overlays.iter().enumerate().any(twice) {
+        problems.push(Problem::new("`overlays` names one overlay twice", "overlays"));
     }
     if spec.repetitions == 0 {
-        return Err(Problem::new("`repetitions` is 0; a plan runs at least once", Some("repetitions".into())));
+        problems.push(Problem::new("`repetitions` is 0; a plan runs at least once", "repetitions"));
     }
     let sampling = &spec.sampling;
-    if sampling.interval.0 == 0 || sampling.time_limit.0 == 0 || sampling.tcp_interval.is_some_and(|span| span.0 == 0) {
-        return Err(Problem::new("`sampling` has a time of 0", Some("[sampling]".into())));
-    }
+    problems.extend(check_times(sampling.interval, sampling.tcp_interval, sampling.time_limit));
     if let Some(Err(message)) = sampling.probes.as_ref().map(ProbeSpec::check) {
-        return Err(Problem::new(message, Some("probes".into())));
+        problems.push(Problem::new(message, "sampling.probes"));
     }
-    Ok(())
+    problems
 }
 
-/// Whether workloads and faults fit the networks, which are built for it; takes note of what settings do there.
-pub(super) fn check_scenarios_fit(spec: &PlanSpec, effects: &mut Effects) -> Result<(), Problem> {
-    let fabrics = spec.build_fabrics().map_err(|message| Problem::new(message, Some("[fabric]".into())))?;
-    for (point, fabric) in spec.points.iter().zip(&fabrics) {
-        let fits = check_fits(&point.spec, fabric);
-        let noted = fits.and_then(|()| effects.note(effect::of_point(&point.spec, &spec.runs_on, fabric)));
-        noted.map_err(|problem| at_point(spec, point, problem))?;
-    }
-    Ok(())
+/// Times of `[sampling]` that are 0.
+pub(super) fn check_times(interval: Nanos, tcp_interval: Option<Nanos>, time_limit: Nanos) -> Vec<Problem> {
+    let all = [("interval", Some(interval)), ("tcp_interval", tcp_interval), ("time_limit", Some(time_limit))];
+    let zero = all.into_iter().filter(|(_, time)| *time == Some(Nanos(0)));
+    let problem =
+        |(key, _): (&str, _)| Problem::new(format!("`{key}` of `sampling` is a time of 0"), &format!("sampling.{key}"));
+    zero.map(problem).collect()
 }
 
-fn check_fits(spec: &PlanSpec, fabric: &Fabric) -> Result<(), Problem> {
-    check_network(fabric, &spec.transport, &spec.switching, &spec.fault)?;
+/// What of workloads and faults does not fit the networks, which are built for it. Effects are looked for where all fits: `effects` take
+/// note of them, with the plan's number among its layers, and settings that break their promise are problems, too. Where something does not
+/// fit, nothing is left of `effects`.
+pub(super) fn check_scenarios_fit(spec: &PlanSpec, layer: usize, effects: &mut Option<Effects>) -> Vec<Problem> {
+    let fabrics = match spec.try_fabrics() {
+        Ok(fabrics) => fabrics,
+        Err((point, message)) => {
+            *effects = None;
+            return vec![Problem { point, ..Problem::new(message, "fabric") }];
+        }
+    };
+    let mut problems = Vec::new();
+    for (number, (point, fabric)) in spec.points.iter().zip(&fabrics).enumerate() {
+        let mut of_point = check_fits(&point.spec, fabric);
+        effects.take_if(|_| !of_point.is_empty());
+        if let Some(effects) = effects {
+            of_point = effects.note((layer, number), effect::of_point(&point.spec, &spec.runs_on, fabric));
+        }
+        problems.extend(of_point.into_iter().map(|problem| at_point(spec, point, number, problem)));
+    }
+    problems
+}
+
+fn check_fits(spec: &PlanSpec, fabric: &Fabric) -> Vec<Problem> {
+    let mut problems = check_network(fabric, &spec.transport, &spec.switching, &spec.fault);
     for overlay in &spec.overlays {
-        let clash = |error: LoadError| Problem::new(error.to_string(), Some("[fabric]".into()));
-        fabric.check_forwarding(*overlay).map_err(clash)?;
+        let clash = |error: LoadError| Problem::new(error.to_string(), "fabric");
+        problems.extend(fabric.check_forwarding(*overlay).map_err(clash).err());
     }
     let servers = fabric.servers().count() as u32;
     for (name, workload) in &spec.workload {
-        let wrong = |error| Problem::new(format!("workload `{name}`: {error}"), Some(heading_of(name, &error)));
+        let wrong = |error: WorkloadError| Problem {
+            path: path_of(name, &error),
+            ..Problem::new(format!("workload `{name}`: {error}"), "")
+        };
         if matches!(workload, Workload::Outside(_)) && fabric.outside().is_none() {
             let message =
                 format!("workload `{name}` is of kind `outside`, and fabric `{}` has no outside", fabric.name());
-            return Err(Problem::new(message, Some(format!("[workload.{name}]"))));
+            problems.push(Problem { path: vec!["workload".into(), name.clone()], ..Problem::new(message, "") });
+            continue;
         }
-        workload.check(servers).map_err(wrong)?;
-        workload.check_spines(fabric.with_role(Role::Spine).count()).map_err(wrong)?;
-        if let Workload::Services(services) = workload {
-            services.check_fabric(fabric).map_err(wrong)?;
-        }
+        let spines = fabric.with_role(Role::Spine).count();
+        let fits = workload.check(servers).and_then(|()| workload.check_spines(spines)).and_then(|()| match workload {
+            Workload::Services(services) => services.check_fabric(fabric),
+            _ => Ok(()),
+        });
+        problems.extend(fits.map_err(wrong).err());
     }
-    Ok(())
+    problems
 }
 
-/// The heading of the table that is to blame for what is wrong with a workload.
-fn heading_of(workload: &str, error: &WorkloadError) -> String {
+/// The path of the table that is to blame for what is wrong with a workload.
+fn path_of(workload: &str, error: &WorkloadError) -> Vec<String> {
+    let workload = ["workload".to_owned(), workload.to_owned()].to_vec();
     match error {
-        WorkloadError::Service { service, .. } => format!("[workload.{workload}.service.{service}]"),
-        _ => format!("[workload.{workload}]"),
+        WorkloadError::Service { service, .. } => [workload, vec!["service".to_owned(), service.clone()]].concat(),
+        WorkloadError::Flow { number, .. } => [workload, vec!["flows".to_owned(), (number - 1).to_string()]].concat(),
+        _ => workload,
     }
 }
 
-/// Whether hosts, switches and faults make sense on this network.
+/// What of hosts, switches and faults makes no sense on this network.
 pub(super) fn check_network(
     fabric: &Fabric,
     transport: &Transport,
     switching: &Switching,
     faults: &[Fault],
-) -> Result<(), Problem> {
-    transport.check().map_err(|error| Problem::new(error.to_string(), Some("[transport]".into())))?;
-    switching.check(fabric).map_err(|error| Problem::new(error.to_string(), Some("[switching]".into())))?;
-    check_faults(faults, fabric).map_err(|error| {
+) -> Vec<Problem> {
+    let transport = transport.check().map_err(|error| Problem::new(error.to_string(), "transport")).err();
+    let switching = switching.check(fabric).map_err(|error| Problem::new(error.to_string(), "switching")).err();
+    let fault = check_faults(faults, fabric).map_err(|error| {
         let until_wrong = (0..faults.len()).find(|last| check_faults(&faults[..=*last], fabric).is_err());
-        let holds = until_wrong.map_or_else(Vec::new, |last| names_of(&faults[last].kind));
-        Problem { holds, ..Problem::new(error.to_string(), Some("fault]]".into())) }
-    })
+        Problem::new(error.to_string(), &format!("fault.{}", until_wrong.unwrap_or(0)))
+    });
+    transport.into_iter().chain(switching).chain(fault.err()).collect()
 }
 
-fn names_of(kind: &FaultKind) -> Vec<String> {
-    match kind {
-        FaultKind::SwitchDown { node } | FaultKind::SwitchSilent { node } => vec![node.clone()],
-        FaultKind::LinkDown { a, b } | FaultKind::LinkSilent { a, b } => vec![a.clone(), b.clone()],
-    }
-}
-
-fn check_analysis(spec: &PlanSpec) -> Result<(), Problem> {
-    if let Some(name) = spec.sampling.measure_cpu_cost.iter().find(|name| !spec.workload.contains_key(*name)) {
+fn check_analysis(spec: &PlanSpec) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for name in spec.sampling.measure_cpu_cost.iter().filter(|name| !spec.workload.contains_key(*name)) {
         let message = format!("`sampling.measure_cpu_cost` names workload `{name}`, which is not there");
-        return Err(Problem::new(message, Some("measure_cpu_cost".into())));
+        problems.push(Problem::new(message, "sampling.measure_cpu_cost"));
     }
     if spec.asks() != (spec.analysis == Analysis::Asked) && spec.asks() {
-        return Err(wrong("a plan with `[[metrics]]` of its own names no `analysis`"));
+        problems.push(wrong("a plan with `[[metrics]]` of its own names no `analysis`"));
     }
-    spec.analysis.check_sweep(spec).map_err(wrong)?;
+    problems.extend(spec.analysis.check_sweep(spec).map_err(wrong).err());
     if spec.asks() {
-        questions::check(spec)?;
+        problems.extend(questions::check(spec));
     }
-    check_engines(spec).map_err(|message| Problem::new(message, Some("engines =".into())))
+    problems.extend(check_engines(spec).map_err(|message| Problem::new(message, "engines")).err());
+    problems
 }
 
 fn wrong(message: impl Into<String>) -> Problem {
-    Problem::new(message, Some("analysis =".into()))
+    Problem::new(message, "analysis")
 }
 
 /// Engines and overlays must be such as the kinds of workloads run on.
@@ -260,18 +280,17 @@ fn check_engines(spec: &PlanSpec) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn check_claims(spec: &PlanSpec) -> Result<(), Problem> {
-    if spec.claims.is_empty() {
-        return Err(Problem::new("the plan has no claims; add `[[claims]]`", None));
-    }
+fn check_claims(spec: &PlanSpec) -> Vec<Problem> {
     let mut seen = BTreeSet::new();
-    for claim in &spec.claims {
+    let mut problems = Vec::new();
+    for (number, claim) in spec.claims.iter().enumerate() {
         if !seen.insert(&claim.id) {
-            return Err(Problem::of_claim(&claim.id, format!("two claims are called `{}`", claim.id)));
+            let message = format!("two claims are called `{}`", claim.id);
+            problems.push(Problem::of("claims", &number.to_string(), "id", message));
         }
-        check_claim(spec, claim).map_err(|message| Problem::of_claim(&claim.id, message))?;
+        problems.extend(check_claim(spec, claim).err());
     }
-    Ok(())
+    problems
 }
 
 /// The metric that was meant, or those that there are, as the plan's workloads and places make their names.
@@ -286,35 +305,37 @@ fn unknown_metric(spec: &PlanSpec, name: &str, known: &[String]) -> String {
     format!("analysis `{}` yields no metric `{name}`; {advice}", spec.analysis.name())
 }
 
-fn check_claim(spec: &PlanSpec, claim: &Claim) -> Result<(), String> {
+fn check_claim(spec: &PlanSpec, claim: &Claim) -> Result<(), Problem> {
     let id = &claim.id;
+    let wrong = |key: &str, message: String| Err(Problem::of("claims", id, key, message));
     let known_names = spec.analysis.metric_names(spec);
-    for name in claim.metrics().filter(|_| !spec.asks()) {
+    for (key, name) in claim.metrics_by_key().filter(|_| !spec.asks()) {
         if !known_names.iter().any(|known| known == name) {
-            return Err(unknown_metric(spec, name, &known_names));
+            return wrong(key, unknown_metric(spec, name, &known_names));
         }
     }
     if claim.because.is_some() && claim.paper_wants.is_none() {
-        return Err(format!("claim `{id}` has `because`, which explains `paper_wants`"));
+        return wrong("because", format!("claim `{id}` has `because`, which explains `paper_wants`"));
     }
     if let Some(mutation) = &claim.fails_when
         && !spec.mutations.iter().any(|one| one.id == *mutation)
     {
-        return Err(format!("claim `{id}` fails when `{mutation}`, which no `[[mutations]]` is"));
+        return wrong("fails_when", format!("claim `{id}` fails when `{mutation}`, which no `[[mutations]]` is"));
     }
     if claim.relation == Relation::Info {
         if claim.required {
-            return Err(format!("claim `{id}` is required, so it may not be `info`; give it `>=` or `<=` and `want`"));
+            let message = format!("claim `{id}` is required, so it may not be `info`; give it `>=` or `<=` and `want`");
+            return wrong("relation", message);
         }
         return Ok(());
     }
     match claim.want {
-        None => Err(format!("claim `{id}` is judged but has no `want`")),
+        None => wrong("id", format!("claim `{id}` is judged but has no `want`")),
         Some(want) if !want.is_finite() => {
-            Err(format!("claim `{id}` wants {want}, which no number can be held against"))
+            wrong("want", format!("claim `{id}` wants {want}, which no number can be held against"))
         }
         Some(_) if claim.not_above.is_some() && claim.judge != Judge::IntervalUpper => {
-            Err(format!("claim `{id}` has `not_above`, which needs `judge = \"interval-upper\"`"))
+            wrong("not_above", format!("claim `{id}` has `not_above`, which needs `judge = \"interval-upper\"`"))
         }
         Some(_) => Ok(()),
     }

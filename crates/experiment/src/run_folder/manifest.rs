@@ -9,7 +9,7 @@ use weft_scenario::workload::Workload;
 
 use super::FolderError;
 use crate::analysis::{TrialKey, TrialRecords};
-use crate::plan::{Axis, Mode, Plan, PlanError, PlanSpec, SIM, Scale, SingleScenario, is_embedded};
+use crate::plan::{Axis, Mode, Plan, PlanError, PlanSpec, SIM, Scale, Setting, SingleScenario, is_embedded};
 use crate::runner::RunOptions;
 use crate::summary::{SCHEMA_VERSION, StepTaken};
 
@@ -40,6 +40,9 @@ pub struct Manifest {
     /// What ran in a few words, where the text is that of a scenario (`weft sim`), which is also in `scenario.toml`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
+    /// What the command line laid over it: `--set KEY=VALUE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<Setting>,
     /// Which mode of it ran.
     pub mode: Mode,
     /// Which of its rates, where that was asked for or looked for.
@@ -123,6 +126,7 @@ impl Manifest {
             plan_origin: plan.origin().to_owned(),
             plan_text: plan.text().to_owned(),
             scenario: plan.scenario().map(str::to_owned),
+            set: plan.settings().to_vec(),
             mode: options.mode,
             step: options.step.clone(),
             engine: spec.runs_on.clone(),
@@ -164,7 +168,7 @@ impl Manifest {
         if let Some(title) = &self.scenario {
             return SingleScenario::parse(SCENARIO_FILE, &self.plan_text).map(|scenario| Some(scenario.as_spec(title)));
         }
-        let plan = Plan::parse(&self.plan, &self.plan_text)?;
+        let plan = Plan::parse_with(&self.plan, &self.plan_text, self.mode, &self.set)?;
         Ok(plan.at_step(self.mode, &self.engine, self.step_name()).cloned())
     }
 
@@ -192,7 +196,8 @@ impl Manifest {
         let seed = self.seed.to_string();
         let step: Vec<&str> = self.step_name().into_iter().flat_map(|name| ["--step", name]).collect();
         let words = [&["weft", "run", plan][..], engine, mode, &step, &["--seed", &seed]].concat();
-        words.into_iter().map(str::to_owned).collect()
+        let set = self.set.iter().flat_map(|setting| ["--set".to_owned(), setting.to_string()]);
+        words.into_iter().map(str::to_owned).chain(set).collect()
     }
 
     /// Adds what a session says about the network of a trial.

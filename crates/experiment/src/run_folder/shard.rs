@@ -124,6 +124,7 @@ impl ShardManifest {
             .or_else(|| told("engine", &ours.engine, &theirs.engine))
             .or_else(|| told("seed", &ours.seed, &theirs.seed))
             .or_else(|| told("weft", &version(ours), &version(theirs)))
+            .or_else(|| (ours.set != theirs.set).then(|| "it has other settings (`--set`)".to_owned()))
             .or_else(|| (ours.plan_text != theirs.plan_text).then(|| "its plan has another text".to_owned()))
             .or_else(|| (self.fabrics_hash != other.fabrics_hash).then(|| "its networks are others".to_owned()))
             .or_else(|| told("number of shards", &self.shard.of, &other.shard.of))

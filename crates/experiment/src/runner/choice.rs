@@ -4,6 +4,7 @@
 use weft_model::CALC;
 use weft_scenario::engine::{Engine, EngineError};
 
+use super::fit::or_simulate;
 use super::{RunError, check_fit};
 use crate::plan::{Mode, Plan, PlanSpec, SIM};
 
@@ -31,7 +32,8 @@ pub fn choose(wanted: Option<&str>, plan: &Plan, mode: Mode, make: MakeEngine<'_
         return compared(wanted, plan, spec, make);
     }
     if let Some(name) = wanted {
-        return Ok(Choice { engines: vec![make(name)?], why: None });
+        let engine = make(name).map_err(|error| or_simulate(spec, name, error))?;
+        return Ok(Choice { engines: vec![engine], why: None });
     }
     let allows = |name: &str| spec.engines.iter().any(|engine| engine == name);
     if !allows(LAB) {

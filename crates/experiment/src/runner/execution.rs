@@ -46,7 +46,7 @@ impl Rows<'_> {
 /// Everything that decides what the runs yield.
 pub(super) fn key(plan: &Plan, spec: &PlanSpec, fabrics: &[Fabric], options: &RunOptions) -> String {
     let mut hasher = SipHasher13::new();
-    (plan.text(), options.mode as u8, options.seed, &spec.runs_on).hash(&mut hasher);
+    (plan.text(), plan.settings(), options.mode as u8, options.seed, &spec.runs_on).hash(&mut hasher);
     (env!("CARGO_PKG_VERSION"), option_env!("WEFT_GIT_REVISION")).hash(&mut hasher);
     // Between two revisions a developer's program changes without its version.
     let program = std::env::current_exe().and_then(|path| path.metadata()).ok();

@@ -8,7 +8,7 @@ use super::execution::{cores, engine_of};
 use super::schedule::{self, Batch};
 use super::{RunError, RunOptions};
 use crate::memory;
-use crate::plan::PlanSpec;
+use crate::plan::{PlanSpec, SIM};
 
 /// Refuses trials that the engines cannot run on this machine; see [`Engine::check_fit`].
 pub(super) fn require(spec: &PlanSpec, fabrics: &[Fabric], engines: &[&dyn Engine]) -> Result<(), RunError> {
@@ -16,11 +16,22 @@ pub(super) fn require(spec: &PlanSpec, fabrics: &[Fabric], engines: &[&dyn Engin
         for (place, network) in batch.networks.iter().enumerate() {
             let (engine, scenario) = (engine_of(network, spec, engines), network.scenario()?);
             for job in batch.jobs.iter().filter(|job| job.network == place && job.key.repetition == 1) {
-                engine.check_fit(&scenario, &job.trial)?;
+                engine.check_fit(&scenario, &job.trial).map_err(|error| or_simulate(spec, engine.name(), error))?;
             }
         }
     }
     Ok(())
+}
+
+/// What a machine lacks for an engine, with the advice to take the simulator where the plan has it.
+pub(super) fn or_simulate(spec: &PlanSpec, engine: &str, error: EngineError) -> EngineError {
+    let has_other = engine != SIM && !spec.compares_engines() && spec.engines.iter().any(|one| one == SIM);
+    match error {
+        EngineError::NotFit { what, remedy } if has_other => {
+            EngineError::NotFit { what, remedy: format!("{remedy}; or --engine sim") }
+        }
+        other => other,
+    }
 }
 
 /// How many trials may run side by side, `None`: one for each core. What takes much memory is announced, and what takes more than there
@@ -42,7 +53,7 @@ pub(super) fn workers(
 }
 
 /// The most memory that one of the trials takes.
-fn need(spec: &PlanSpec, batches: &[Batch<'_>], engines: &[&dyn Engine]) -> Option<Bytes> {
+pub(super) fn need(spec: &PlanSpec, batches: &[Batch<'_>], engines: &[&dyn Engine]) -> Option<Bytes> {
     let of_batch = |batch: &Batch<'_>| {
         let sizes: Vec<FabricSize> = batch.networks.iter().map(|network| FabricSize::of(network.fabric)).collect();
         let of_job = |job: &schedule::Job| {

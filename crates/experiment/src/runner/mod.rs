@@ -4,6 +4,7 @@
 //! * [`choose`]: on which engine
 //! * [`find_step`]: which of its rates the machine has time for
 //! * `schedule`: which trials there are, in which order
+//! * [`forecast()`]: what a run would be, without running it
 //! * `fit`: whether the machine has what they take
 //! * `execution`: one after another on a network that stays up, or each by itself on several `workers`
 //! * `conclusion`: rows, summary and report of what has run
@@ -13,6 +14,7 @@ mod choice;
 mod conclusion;
 mod execution;
 mod fit;
+mod forecast;
 mod schedule;
 mod shards;
 mod step;
@@ -26,6 +28,7 @@ use weft_scenario::units::Bytes;
 pub use self::choice::{Choice, MakeEngine, choose};
 use self::conclusion::Conclusion;
 use self::execution::{Execution, Rows};
+pub use self::forecast::{EngineForecast, Forecast, forecast};
 pub use self::shards::{MergeError, ShardOutcome, merge, run_shard, shard_engine};
 pub use self::step::find_step;
 use crate::page::Replays;

@@ -122,7 +122,7 @@ pub fn merge(shards: &[PathBuf], options: &RunOptions, progress: &dyn Progress) 
     let first = &shards[0];
     let ShardManifest { run, planned, .. } = &first.manifest;
     let unreadable = |source| MergeError::Plan { folder: first.path().to_owned(), source };
-    let plan = Plan::parse(&run.plan_origin, &run.plan_text).map_err(unreadable)?;
+    let plan = Plan::parse_with(&run.plan_origin, &run.plan_text, run.mode, &run.set).map_err(unreadable)?;
     let spec = plan.for_engine(run.mode, &run.engine).ok_or_else(|| RunError::NoShards { plan: run.plan.clone() })?;
     let fabrics = first.fabrics()?;
 

@@ -82,7 +82,7 @@ macro_rules! table {
 table! {
     /// Rights of this process.
     Rights: "rights", &[], Use::PRIVILEGED,
-        "run with sudo; inside a container add these capabilities (docker run --privileged); or use --engine sim";
+        "run with sudo; inside a container add these capabilities (docker run --privileged)";
     /// `ip`, `tc` and `bridge`.
     Iproute: "iproute2", &[], BEDS, "apt-get install iproute2, or: make deps";
     /// FRR's daemons.
@@ -107,7 +107,7 @@ table! {
     Bpffs: "bpffs", &[], &[Vl2Lab, VtepLab, TrillLab], "labs with eBPF pin their programs there; see the reason";
     /// Programs behind the driver.
     Tc: "TC hook", &[Probe::Tc], &[Vl2Lab, VtepLab, Vl2Node, Vtep, VtepXdp, Use::Losses, Measure, VxlanPlans, TrillPlans],
-        "TRILL labs, or weft run --engine sim";
+        "TRILL labs, which need none";
     /// Programs in the driver.
     XdpNative: "XDP in the driver (veth)", &[Probe::XdpNative], &[TrillLab, RBridge, VtepXdp, LookupCard, Measure, VxlanPlans, TrillPlans],
         "weft node rbridge with xdp = \"generic\"; weft node vtep --hook tc";
@@ -118,7 +118,7 @@ table! {
         "xdp = \"native\", or no more than two ports";
     /// VL2's hosts and switches.
     Vl2: "eBPF: VL2", &[Object("vl2_host"), Object("vl2_switch"), Probe::Vl2Works], &[Vl2Lab, Vl2Node, BenchDatapath],
-        "weft run --engine sim, or weft lab up --overlay routed";
+        "weft lab up --overlay routed";
     /// The VTEP at TC.
     VxlanTc: "eBPF: VXLAN at TC", &[Object("vxlan_tc"), Probe::VtepWorks], &[VtepLab, Vtep, VtepXdp, BenchDatapath, VxlanPlans],
         "the kernel's VXLAN: weft lab up --overlay kernel-vxlan";
@@ -126,7 +126,7 @@ table! {
     VxlanXdp: "eBPF: VXLAN at XDP", &[Object("vxlan_xdp")], &[VtepXdp, BenchDatapath, VxlanPlans], "weft node vtep --hook tc";
     /// RBridges.
     Trill: "eBPF: TRILL", &[Object("trill")], &[TrillLab, RBridge, RBridgeGeneric, BenchDatapath, VxlanPlans, TrillPlans],
-        "weft run --engine sim where a plan has it, or weft lab up --overlay bridge";
+        "weft lab up --overlay bridge; or weft run PLAN --engine sim, where the plan has it";
     /// Look-ups at a directory server's card.
     Lookups: "eBPF: directory look-ups", &[Object("directory")], &[LookupCard],
         "leave xdp_interface out: the server answers all look-ups then";

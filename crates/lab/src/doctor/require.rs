@@ -59,7 +59,7 @@ fn require_root() -> Result<(), LabError> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    Err(LabError::not_fit("a lab needs root (namespaces, links, eBPF)", "run it with sudo, or use --engine sim"))
+    Err(LabError::not_fit("a lab needs root (namespaces, links, eBPF)", "run it with sudo"))
 }
 
 /// Programs, daemons, shapes of fabrics.
@@ -129,7 +129,7 @@ fn require_no_delays(fabric: &Fabric) -> Result<(), LabError> {
     let Some(link) = slow.map(|link| LinkId(link as u32)) else { return Ok(()) };
     let (name, delay) = (fabric.link_name(link), fabric.link(link).spec.delay);
     let what = format!("link `{name}` asks for a delay of {delay}; a lab emulates no propagation delay");
-    Err(LabError::not_fit(what, "use --engine sim, or a delay of at most 100 us"))
+    Err(LabError::not_fit(what, "choose a delay of at most 100 us"))
 }
 
 /// What VL2's agents need: a directory and its store.

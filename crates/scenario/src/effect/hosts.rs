@@ -21,7 +21,7 @@ impl Case<'_> {
             .into_iter()
             .map(|name| {
                 let why_not = self.why_no_transport().or_else(|| self.why_not_on_hosts(&name));
-                finding(format!("transport.{name}"), why_not)
+                finding(&["transport", &name], why_not)
             })
             .collect();
         findings.extend(self.unmarked_dctcp());
@@ -50,7 +50,7 @@ impl Case<'_> {
                 usual_threshold(self.server_rate())
             ),
         };
-        Some(broken("transport.congestion_control", why))
+        Some(broken(&["transport", "congestion_control"], why))
     }
 
     fn server_rate(&self) -> BitsPerSec {

@@ -54,8 +54,10 @@ pub struct Case<'a> {
 /// Outcome of a setting in an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its path, for instance `transport.output_limit`.
+    /// Its name for people: its path, or for a fault when and where it is.
     pub setting: String,
+    /// Keys that lead to it in a file, members of lists by their number from 0: `fault`, `0`, `lasts`.
+    pub path: Vec<String>,
     /// Whether it has an effect.
     pub effect: Effect,
 }
@@ -72,6 +74,10 @@ pub enum Effect {
 }
 
 impl Finding {
+    fn at(path: &[&str], effect: Effect) -> Self {
+        Self { setting: path.join("."), path: path.iter().map(|key| (*key).to_owned()).collect(), effect }
+    }
+
     /// Why the setting is refused where it stands; `None` if it has an effect.
     pub fn refusal(&self) -> Option<String> {
         match &self.effect {
@@ -93,14 +99,14 @@ impl Case<'_> {
     }
 }
 
-/// A finding about a setting that has an effect unless there is a reason why not.
-fn finding(setting: impl Into<String>, why_not: Option<String>) -> Finding {
-    Finding { setting: setting.into(), effect: why_not.map_or(Effect::Some, Effect::None) }
+/// A finding about the setting at a path, which has an effect unless there is a reason why not.
+pub fn finding(path: &[&str], why_not: Option<String>) -> Finding {
+    Finding::at(path, why_not.map_or(Effect::Some, Effect::None))
 }
 
 /// A finding about a setting that breaks its promise.
-fn broken(setting: impl Into<String>, why: String) -> Finding {
-    Finding { setting: setting.into(), effect: Effect::Broken(why) }
+fn broken(path: &[&str], why: String) -> Finding {
+    Finding::at(path, Effect::Broken(why))
 }
 
 /// Names of the fields that differ from those of the default.

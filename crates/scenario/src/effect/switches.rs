@@ -19,12 +19,11 @@ impl Case<'_> {
         };
         let switching = given(self.switching);
         let mut findings: Vec<Finding> =
-            switching.into_iter().map(|name| finding(format!("switching.{name}"), why_not(&name))).collect();
+            switching.into_iter().map(|name| finding(&["switching", &name], why_not(&name))).collect();
         let pooled = (self.runner == Runner::Sim && matches!(self.switching.buffer, BufferPolicy::SharedPool { .. }))
             .then(|| "ports have the `shared-pool` of `[switching]` in place of buffers of their own".to_owned());
-        findings.extend(
-            self.spec.given_buffers().into_iter().map(|name| finding(format!("fabric.{name}"), pooled.clone())),
-        );
+        let buffers = self.spec.given_buffers().into_iter();
+        findings.extend(buffers.map(|name| finding(&["fabric", name], pooled.clone())));
         findings
     }
 

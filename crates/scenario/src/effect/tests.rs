@@ -200,3 +200,41 @@ fn settings_of_tcp_need_tcp() {
     let limited = Setup { workload: workload(&limit), ..setup() };
     limited.refused(Runner::Sim, "`workload.one.service.one.datagram_limit`: it is the agents' of VL2");
 }
+
+#[test]
+fn a_finding_has_the_path_of_its_key() {
+    let fault = |at| Fault {
+        at: Nanos(at * MS),
+        lasts: Some(Nanos(MS)),
+        kind: FaultKind::SwitchDown { node: "spine1".to_owned() },
+    };
+    let setup =
+        Setup { faults: vec![fault(1), fault(200)], ..transport(Transport { sack: false, ..Transport::default() }) };
+    let fabric = setup.spec.build(&|_| Err("no file".to_owned())).expect("a fabric");
+    let case = Case {
+        runner: Runner::Lab,
+        spec: &setup.spec,
+        fabric: &fabric,
+        overlay: setup.overlay,
+        transport: &setup.transport,
+        switching: &setup.switching,
+        workload: ("one.two", &workload("kind = \"one-to-one\"\nfrom = 0\nto = 1\nflows = 1\nduration = \"1 s\"")),
+        faults: &setup.faults,
+        interval: None,
+        tcp_interval: None,
+        time_limit: Nanos(100 * MS),
+    };
+    let findings = case.findings();
+    let paths: Vec<Vec<&str>> =
+        findings.iter().map(|finding| finding.path.iter().map(String::as_str).collect()).collect();
+    let wanted: [&[&str]; 5] = [
+        &["transport", "sack"],
+        &["fault", "0"],
+        &["fault", "0", "lasts"],
+        &["fault", "1"],
+        &["workload", "one.two", "duration"],
+    ];
+    assert_eq!(paths, wanted);
+    let names: Vec<&str> = findings.iter().map(|finding| finding.setting.as_str()).collect();
+    assert_eq!(names[2..], ["fault at 1 ms of spine1.lasts", "fault at 200 ms of spine1", "workload.one.two.duration"]);
+}

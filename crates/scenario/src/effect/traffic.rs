@@ -11,37 +11,37 @@ impl Case<'_> {
             Workload::Traffic(spec) => spec.background.iter().flat_map(|spec| self.of_background(spec)).collect(),
             Workload::Services(spec) => {
                 let limited = spec.service.iter().filter(|(_, service)| service.datagram_limit.is_some());
-                let setting = |service: &str| format!("workload.{name}.service.{service}.datagram_limit");
-                limited
-                    .map(|(service, _)| match self.overlay {
-                        Overlay::Vl2 => finding(setting(service), None),
-                        _ => broken(setting(service), "it is the agents' of VL2; write `overlay = \"vl2\"`".to_owned()),
-                    })
-                    .collect()
+                let of_service = |service: &str| {
+                    let path = ["workload", name, "service", service, "datagram_limit"];
+                    match self.overlay {
+                        Overlay::Vl2 => finding(&path, None),
+                        _ => broken(&path, "it is the agents' of VL2; write `overlay = \"vl2\"`".to_owned()),
+                    }
+                };
+                limited.map(|(service, _)| of_service(service)).collect()
             }
             _ => Vec::new(),
         }
     }
 
     fn of_background(&self, spec: &BackgroundSpec) -> Vec<Finding> {
-        let setting = |key: &str| format!("workload.{}.background.{key}", self.workload.0);
+        let of_key = |key: &str, why| finding(&["workload", self.workload.0, "background", key], why);
         let servers = Servers::of(self.fabric);
         let mut findings = Vec::new();
         if let Some(most) = spec.max_flow_bytes {
             let largest = spec.largest_uncut();
             let why = (most >= largest).then(|| format!("no flow is longer than {largest}"));
-            findings.push(finding(setting("max_flow_bytes"), why));
+            findings.push(of_key("max_flow_bytes", why));
         }
         if spec.between_racks_only {
             // Racks are numbered in the order of their first servers.
             let is_alone = |server| spec.servers_per_rack.map_or(servers.rack(server) == server, |size| size == 1);
             let why = (0..servers.count()).all(is_alone).then(|| "every server is a rack of its own".to_owned());
-            findings.push(finding(setting("between_racks_only"), why));
+            findings.push(of_key("between_racks_only", why));
         }
         if let Some(size) = spec.servers_per_rack {
             let same = (0..servers.count()).all(|server| server / size.max(1) == servers.rack(server));
-            findings
-                .push(finding(setting("servers_per_rack"), same.then(|| "the fabric's racks are the same".to_owned())));
+            findings.push(of_key("servers_per_rack", same.then(|| "the fabric's racks are the same".to_owned())));
         }
         findings
     }

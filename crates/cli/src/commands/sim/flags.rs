@@ -12,7 +12,9 @@ use crate::progress::TerminalProgress;
 
 /// Every flag with another value. One that the command has and this list does not fails the test.
 const FLAGS: &[(&str, &[&str])] = &[
+    ("--fabric", &["--fabric", "leaf-spine:spines=1,leaves=2,servers_per_leaf=3"]),
     ("--seed", &["--seed", "2"]),
+    ("--set", &["--set", "transport.rto_min=7 ms"]),
     ("--out", &["--out", "there"]),
     ("--trace", &["--trace", "flow=0"]),
     ("--capture", &["--capture", "leaf1:spine1", "--write", "there.pcapng"]),

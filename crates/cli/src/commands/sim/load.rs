@@ -46,7 +46,7 @@ pub(super) fn load(args: &SimArgs) -> Result<Loaded, Failure> {
             (Some(one), Some(other)) => {
                 return Err(Failure::usage(format!("`{one}` and --fabric {other} are both fabrics; name one")));
             }
-            _ => on_fabric(name, &args.traffic)?,
+            _ => on_fabric(name, args)?,
         },
     };
     let engine = SimEngine::default();
@@ -71,14 +71,12 @@ fn from_text(args: &SimArgs, origin: &str, text: std::io::Result<String>) -> Res
         return Err(Failure::usage(format!("{flag} has no effect on {}: the file says it itself", args.named())));
     }
     let text = text.map_err(|error| Failure::usage(format!("cannot read scenario {origin}: {error}")))?;
-    let single = SingleScenario::parse(origin, &text).map_err(Failure::usage)?;
-    Ok(match args.fabric.as_deref() {
-        Some(other) => single.with_fabric(other, fabric::named(other)?),
-        None => single,
-    })
+    let network = args.fabric.as_deref().map(|word| fabric::named(word).map(|fabric| (word, fabric))).transpose()?;
+    SingleScenario::parse_with(origin, &text, &args.set.set, network).map_err(Failure::usage)
 }
 
-fn on_fabric(name: &str, traffic: &TrafficArgs) -> Result<SingleScenario, Failure> {
+fn on_fabric(name: &str, args: &SimArgs) -> Result<SingleScenario, Failure> {
+    let traffic = &args.traffic;
     let fabric = fabric::read(name)?;
     let overlay = traffic.overlay.map_or_else(|| fabric.default_overlay(), Into::into);
     let (workload_name, workload) = match (&traffic.flows, traffic.workload) {
@@ -91,7 +89,9 @@ fn on_fabric(name: &str, traffic: &TrafficArgs) -> Result<SingleScenario, Failur
     };
     let default = SingleSampling::default();
     let sampling = SingleSampling { time_limit: traffic.time_limit.unwrap_or(default.time_limit), ..default };
-    Ok(SingleScenario::on_fabric(name, fabric::named(name)?, overlay, (&workload_name, workload), sampling))
+    let set = &args.set.set;
+    SingleScenario::on_fabric((name, fabric::named(name)?), overlay, (&workload_name, workload), sampling, set)
+        .map_err(Failure::usage)
 }
 
 impl WorkloadChoice {

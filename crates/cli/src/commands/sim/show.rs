@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use weft_experiment::analysis::class_summary::ClassSummary;
+use weft_experiment::plan::Setting;
 use weft_experiment::table::plain;
 use weft_sim::{Outcome, PS_PER_NS};
 
@@ -16,6 +17,9 @@ use crate::output::{self, Rows};
 pub(super) struct Summary {
     schema_version: u32,
     scenario: String,
+    /// What the command line laid over it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set: Vec<Setting>,
     fabric: String,
     overlay: &'static str,
     workload: String,
@@ -55,6 +59,7 @@ impl Summary {
         Self {
             schema_version: 1,
             scenario: args.named().to_owned(),
+            set: args.set.set.clone(),
             fabric: loaded.scenario.fabric.name().to_owned(),
             overlay: loaded.scenario.overlay.name(),
             workload: loaded.single.workload_name.clone(),

@@ -110,7 +110,7 @@ fn mistakes_are_refused_with_their_line() {
         let text = plan_text("overlays = [\"vl2\"]", &format!("{SCENARIO}{METRIC}{CLAIM}"));
         text.lines().position(|one| one == line).unwrap() + 1
     };
-    let metric = format!("p.toml:{}: metric `bytes`: ", line_of("id = \"bytes\""));
+    let metric = format!("p.toml:{}:1: `metrics.bytes.sql`: metric `bytes`: ", line_of("id = \"bytes\"") + 2);
     for (from, to, says) in [
         ("bytes_received", "bytes_recieved", "no such column: bytes_recieved"),
         ("from flows", "from flow", "no such table: flow"),
@@ -129,7 +129,8 @@ fn mistakes_are_refused_with_their_line() {
         ("bytes", "the metric's name is `bytes.workload.from`"),
     ] {
         let message = refused("bytes.all.1", to);
-        assert!(message.starts_with(&format!("p.toml:{place}: claim `{to}`")) && message.contains(says), "{message}");
+        let start = format!("p.toml:{place}:1: `claims.{to}.id`: claim `{to}`");
+        assert!(message.starts_with(&start) && message.contains(says), "{message}");
     }
 }
 

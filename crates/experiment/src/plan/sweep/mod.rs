@@ -19,10 +19,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use weft_scenario::topology::Fabric;
+use weft_scenario::topology::{Fabric, FabricError};
 use weft_scenario::workload::Workload;
 
 use super::error::Misplaced;
+use super::shape::unknown;
 use super::{PlanSpec, fabric_text, merge, settings};
 use crate::query::{Value, is_column};
 
@@ -85,8 +86,13 @@ impl PlanSpec {
     /// The network of every point, in their order; what several points name alike is built once. The error says at
     /// which point.
     pub fn build_fabrics(&self) -> Result<Vec<Fabric>, String> {
+        self.try_fabrics().map_err(|(_, message)| message)
+    }
+
+    /// The same; the error has the number of the point, from 0.
+    pub(super) fn try_fabrics(&self) -> Result<Vec<Fabric>, (usize, String)> {
         let mut fabrics: Vec<Fabric> = Vec::new();
-        for point in &self.points {
+        for (number, point) in self.points.iter().enumerate() {
             let network = |point: &Point| (point.spec.fabric.clone(), directory_servers(&point.spec));
             let same = self.points.iter().zip(&fabrics).find(|(other, _)| network(other) == network(point));
             let fabric = match (same, &point.spec.fabric) {
@@ -95,12 +101,13 @@ impl PlanSpec {
                     let servers = directory_servers(&point.spec);
                     let text = |name: &str| fabric_text(name, self.folder.as_deref());
                     let built = fabric.build(&text).and_then(|fabric| Ok(fabric.with_directory_servers(servers)?));
-                    built.map_err(|error| match self.axes.is_empty() {
+                    let told = |error: FabricError| match self.axes.is_empty() {
                         true => error.to_string(),
                         false => format!("at {}: {error}", point.name(&self.axes)),
-                    })?
+                    };
+                    built.map_err(|error| (number, told(error)))?
                 }
-                (None, None) => return Err("the plan names no scenario; add a `[fabric]` table".to_owned()),
+                (None, None) => return Err((number, "the plan names no scenario; add a `[fabric]` table".to_owned())),
             };
             fabrics.push(fabric);
         }
@@ -120,7 +127,7 @@ fn directory_servers(spec: &PlanSpec) -> usize {
 /// What one place on an axis does to the plan.
 #[derive(Clone, Debug)]
 enum Change<'a> {
-    Set(Vec<String>, Spanned<DeValue<'a>>),
+    Set(Vec<Spanned<String>>, Spanned<DeValue<'a>>),
     LayOver(DeTable<'a>),
     Engine,
 }
@@ -131,14 +138,47 @@ struct Parsed<'a> {
     changes: Vec<Change<'a>>,
 }
 
+/// Keys of an axis.
+pub(super) const AXIS_KEYS: [&str; 5] = ["sets", "values", "variant", "only", "unit"];
+
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RawAxis {
     #[serde(default)]
-    sets: Vec<String>,
-    only: Option<Vec<String>>,
+    sets: Vec<Spanned<String>>,
+    only: Option<Vec<Spanned<String>>>,
     #[serde(default)]
     unit: String,
+}
+
+/// The document of a point of the sweep, not read yet.
+#[derive(Clone, Debug)]
+pub(super) struct PointDocument<'a> {
+    /// Labels in the order of the axes.
+    labels: Vec<String>,
+    pub(super) document: Spanned<DeTable<'a>>,
+}
+
+impl<'a> PointDocument<'a> {
+    /// The point with another document.
+    pub(super) fn with(&self, document: Spanned<DeTable<'a>>) -> Self {
+        Self { labels: self.labels.clone(), document }
+    }
+
+    /// The point, as far as the document is a plan.
+    pub(super) fn read(&self) -> Result<Point, Misplaced> {
+        let settings = settings::of(self.document.get_ref());
+        let reader = toml::de::Deserializer::from(self.document.clone());
+        let mut spec: PlanSpec = Deserialize::deserialize(reader)?;
+        if let Some(chosen) = &spec.workloads {
+            if let Some(missing) = chosen.iter().find(|name| !spec.workload.contains_key(*name)) {
+                let message = format!("`workloads` names `{missing}`, which is not there");
+                let list = self.document.get_ref().get("workloads").map(Spanned::span);
+                return Err(list.map_or_else(|| Misplaced::nowhere(&*message), |list| Misplaced::at(list, &*message)));
+            }
+            spec.workload.retain(|name, _| chosen.contains(name));
+        }
+        Ok(Point { labels: self.labels.clone(), spec, settings })
+    }
 }
 
 /// The axes of the document's `[sweep]` and all points, the last axis running fastest. `engines` are the tables that an
@@ -146,7 +186,7 @@ struct RawAxis {
 pub(super) fn expand<'a>(
     document: &mut Spanned<DeTable<'a>>,
     engines: &BTreeMap<String, DeTable<'a>>,
-) -> Result<(Vec<Axis>, Vec<Point>), Misplaced> {
+) -> Result<(Vec<Axis>, Vec<PointDocument<'a>>), Misplaced> {
     let mut parsed = Vec::new();
     for (name, table) in merge::take_table(document, "sweep")?.unwrap_or_default() {
         parsed.push(parse_axis(name.into_inner().into_owned(), table)?);
@@ -176,7 +216,7 @@ fn point<'a>(
     parsed: &[Parsed<'a>],
     places: Vec<usize>,
     engines: &BTreeMap<String, DeTable<'a>>,
-) -> Result<Point, Misplaced> {
+) -> Result<PointDocument<'a>, Misplaced> {
     let mut document = document.clone();
     let chosen = || parsed.iter().zip(&places);
     let labels: Vec<String> = chosen().map(|(one, place)| one.axis.labels[*place].clone()).collect();
@@ -196,15 +236,7 @@ fn point<'a>(
             }
         }
     }
-    let settings = settings::of(document.get_ref());
-    let mut spec: PlanSpec = Deserialize::deserialize(toml::de::Deserializer::from(document))?;
-    if let Some(chosen) = &spec.workloads {
-        if let Some(missing) = chosen.iter().find(|name| !spec.workload.contains_key(*name)) {
-            return Err(Misplaced::nowhere(format!("`workloads` names `{missing}`, which is not there")));
-        }
-        spec.workload.retain(|name, _| chosen.contains(name));
-    }
-    Ok(Point { labels, spec, settings })
+    Ok(PointDocument { labels, document })
 }
 
 fn parse_axis(name: String, value: Spanned<DeValue<'_>>) -> Result<Parsed<'_>, Misplaced> {
@@ -217,6 +249,9 @@ fn parse_axis(name: String, value: Spanned<DeValue<'_>>) -> Result<Parsed<'_>, M
         ));
     }
     let DeValue::Table(mut table) = value.into_inner() else { return Err(wrong("it must be a table".into())) };
+    if let Some(key) = table.keys().find(|key| !AXIS_KEYS.contains(&key.get_ref().as_ref())) {
+        return Err(Misplaced::at(key.span(), unknown("field", key.get_ref(), &AXIS_KEYS)));
+    }
     let (values, variants) = (table.remove("values"), table.remove("variant"));
     let raw: RawAxis = Deserialize::deserialize(toml::de::Deserializer::from(Spanned::new(span.clone(), table)))?;
     let mut places = match (values, variants) {
@@ -225,10 +260,11 @@ fn parse_axis(name: String, value: Spanned<DeValue<'_>>) -> Result<Parsed<'_>, M
         _ => return Err(wrong("give `sets` and `values`, or a list of `variant`".into())),
     };
     if let Some(only) = &raw.only {
-        if let Some(missing) = only.iter().find(|label| !places.iter().any(|(known, _)| known == *label)) {
-            return Err(wrong(format!("`only` names `{missing}`, which is not there")));
+        if let Some(missing) = only.iter().find(|label| !places.iter().any(|(known, _)| known == label.get_ref())) {
+            let message = format!("axis `{name}`: `only` names `{}`, which is not there", missing.get_ref());
+            return Err(Misplaced::at(missing.span(), message));
         }
-        places.retain(|(label, _)| only.contains(label));
+        places.retain(|(label, _)| only.iter().any(|one| one.get_ref() == label));
     }
     if places.is_empty() {
         return Err(wrong("it has no values".into()));
@@ -247,11 +283,11 @@ type Places<'a> = Vec<(String, Change<'a>)>;
 fn parse_values<'a>(name: &str, raw: &RawAxis, values: Spanned<DeValue<'a>>) -> Result<Places<'a>, Misplaced> {
     let span = values.span();
     let DeValue::Array(values) = values.into_inner() else {
-        return Err(Misplaced::at(span, "`values` must be a list".into()));
+        return Err(Misplaced::at(span, "`values` must be a list"));
     };
     let one = |value: Spanned<DeValue<'a>>| {
         let label = label_of(value.get_ref())
-            .ok_or_else(|| Misplaced::at(value.span(), "a value of an axis is a number or a text".into()))?;
+            .ok_or_else(|| Misplaced::at(value.span(), "a value of an axis is a number or a text"))?;
         let change = if name == ENGINE_AXIS { Change::Engine } else { Change::Set(raw.sets.clone(), value) };
         Ok((label, change))
     };
@@ -272,7 +308,7 @@ fn label_of(value: &DeValue<'_>) -> Option<String> {
 fn parse_variants(variants: Spanned<DeValue<'_>>) -> Result<Places<'_>, Misplaced> {
     let span = variants.span();
     let DeValue::Array(variants) = variants.into_inner() else {
-        return Err(Misplaced::at(span, "`variant` must be a list of tables: `[[sweep.NAME.variant]]`".into()));
+        return Err(Misplaced::at(span, "`variant` must be a list of tables: `[[sweep.NAME.variant]]`"));
     };
     variants.into_iter().map(parse_variant).collect()
 }
@@ -280,12 +316,12 @@ fn parse_variants(variants: Spanned<DeValue<'_>>) -> Result<Places<'_>, Misplace
 fn parse_variant(variant: Spanned<DeValue<'_>>) -> Result<(String, Change<'_>), Misplaced> {
     let span = variant.span();
     let DeValue::Table(mut table) = variant.into_inner() else {
-        return Err(Misplaced::at(span, "a variant must be a table".into()));
+        return Err(Misplaced::at(span, "a variant must be a table"));
     };
     let id = table.remove("id").and_then(|id| Some(id.get_ref().as_str()?.to_owned()));
     let usable = |id: &String| !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
     let Some(id) = id.filter(usable) else {
-        return Err(Misplaced::at(span, "a variant needs an `id` of letters, digits, `-`, `_` and `.`".into()));
+        return Err(Misplaced::at(span, "a variant needs an `id` of letters, digits, `-`, `_` and `.`"));
     };
     if let Some(key) = table.keys().find(|key| !VARIANT_KEYS.contains(&key.get_ref().as_ref())) {
         let known = VARIANT_KEYS.join(", ");
@@ -295,8 +331,9 @@ fn parse_variant(variant: Spanned<DeValue<'_>>) -> Result<(String, Change<'_>), 
 }
 
 /// Replaces the value at a dotted path, which must be there: a path that leads nowhere is a typing mistake.
-fn set<'a>(table: &mut DeTable<'a>, path: &str, value: &Spanned<DeValue<'a>>) -> Result<(), Misplaced> {
-    let missing = || Misplaced::nowhere(format!("`sets` names `{path}`, which the plan does not have"));
+fn set<'a>(table: &mut DeTable<'a>, named: &Spanned<String>, value: &Spanned<DeValue<'a>>) -> Result<(), Misplaced> {
+    let path = named.get_ref();
+    let missing = || Misplaced::at(named.span(), format!("`sets` names `{path}`, which the plan does not have"));
     let (parents, last) = path.rsplit_once('.').unwrap_or(("", path));
     let mut table = table;
     for key in parents.split('.').filter(|key| !key.is_empty()) {

@@ -306,6 +306,41 @@ fn a_plan_that_the_engine_may_not_run_is_refused() {
     assert_eq!(error.to_string(), "plan `test/plan` cannot run in engine `lab`; it can in: sim");
 }
 
+/// A machine on which no lab can be.
+fn no_lab(name: &str) -> Result<Box<dyn Engine>, EngineError> {
+    let lacks = || EngineError::NotFit { what: "a lab needs root".into(), remedy: "run it with sudo".into() };
+    if name == "lab" { Err(lacks()) } else { Ok(Box::new(weft_model::CalcEngine)) }
+}
+
+#[test]
+fn the_simulator_is_advised_where_the_plan_has_it() {
+    let text = testing::plan_text("overlays = [\"vl2\"]", SHUFFLE_TABLES);
+    for (engines, says) in [
+        ("[\"lab\"]", "a lab needs root; run it with sudo"),
+        ("[\"lab\", \"sim\"]", "a lab needs root; run it with sudo; or --engine sim"),
+    ] {
+        let plan = Plan::parse("p.toml", &text.replace("[\"lab\"]", engines)).unwrap();
+        let error = choose(Some("lab"), &plan, Mode::Default, &no_lab).err().expect("there is none");
+        assert_eq!(error.to_string(), says);
+    }
+}
+
+#[test]
+fn a_forecast_counts_trials_and_names_what_an_engine_lacks() {
+    let plan = shuffle_plan("repetitions = 3");
+    let options = RunOptions { workers: Some(2), ..options(std::path::Path::new("unused")) };
+    let found = forecast(&plan, &options, &no_lab).unwrap();
+    assert_eq!((found.trials, found.points, found.repetitions), (3, 1, 3));
+    assert_eq!((found.judged.as_slice(), found.shown), (&["goodput_efficiency *".to_owned()][..], 1));
+    assert_eq!(found.engines[0].cannot.as_deref(), Some("a lab needs root; run it with sudo"));
+    assert!(!found.can_run(None) && !found.can_run(Some("lab")));
+    let make = |_: &str| -> Result<Box<dyn Engine>, EngineError> { Ok(Box::new(FakeEngine::default())) };
+    let found = forecast(&plan, &options, &make).unwrap();
+    assert_eq!((found.engines[0].cannot.as_deref(), found.engines[0].estimated_s), (None, Some(1.0)));
+    assert_eq!(found.engines[0].estimated_from, "the plan's `expected_s`");
+    assert!(found.can_run(None));
+}
+
 mod shards;
 mod steps;
 mod sweeps;

@@ -1,4 +1,6 @@
-//! `weft run`: plans, each on one engine, their claims on standard output.
+//! `weft run`: plans, each on one engine, their claims or metrics on standard output.
+
+mod forecast;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +16,7 @@ use weft_experiment::summary::{RunSummary, StepTaken};
 use weft_experiment::table;
 use weft_experiment::verdict::Verdict;
 use weft_model::{CALC, CalcEngine};
-use weft_scenario::engine::{Engine, EngineError, Progress};
+use weft_scenario::engine::{DirectoryStore, Engine, EngineError, Progress};
 use weft_sim::SimEngine;
 
 use crate::args::{EngineChoice, Output, RunArgs};
@@ -24,7 +26,10 @@ use crate::progress::TerminalProgress;
 
 pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     // Every plan is read before the first runs, so that a slip of the pen in the last is found at once.
-    let plans = args.plans.iter().map(|name| load(args, name)).collect::<Result<Vec<_>, _>>()?;
+    let plans = load_all(args)?;
+    if args.dry_run {
+        return forecast::dry_run(args, &plans);
+    }
     if let (Some(shard), [plan]) = (args.shard, plans.as_slice()) {
         return run_shard(args, plan, shard, quiet);
     }
@@ -55,12 +60,20 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(exit_code(&summaries, args.allow_inconclusive))
 }
 
-fn load(args: &RunArgs, name: &str) -> Result<Plan, Failure> {
-    let plan = plan::load(name).map_err(Failure::usage)?;
-    Ok(match args.directory {
-        Some(store) => plan.with_directory(store.into()),
-        None => plan,
-    })
+/// All plans, or what is wrong with each that cannot be run.
+fn load_all(args: &RunArgs) -> Result<Vec<Plan>, Failure> {
+    let mut settings = args.set.set.clone();
+    if let Some(store) = args.directory {
+        let setting = format!("directory={}", DirectoryStore::from(store).name());
+        settings.push(setting.parse().map_err(Failure::usage)?);
+    }
+    let mode = Mode::asked(args.quick, args.full);
+    let (plans, wrong): (Vec<_>, Vec<_>) =
+        args.plans.iter().map(|name| plan::load_with(name, mode, &settings)).partition(Result::is_ok);
+    match wrong.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect::<Vec<_>>() {
+        none if none.is_empty() => Ok(plans.into_iter().filter_map(Result::ok).collect()),
+        all => Err(Failure::usage(all.join("\n"))),
+    }
 }
 
 fn options(args: &RunArgs, out: Option<PathBuf>) -> RunOptions {
@@ -156,7 +169,7 @@ fn lab_engine() -> Result<Box<dyn Engine>, EngineError> {
 #[cfg(not(feature = "lab"))]
 fn lab_engine() -> Result<Box<dyn Engine>, EngineError> {
     let what = "this weft was built without the lab".to_owned();
-    Err(EngineError::NotFit { what, remedy: "build it with the default features, or use --engine sim".to_owned() })
+    Err(EngineError::NotFit { what, remedy: "build it with the default features".to_owned() })
 }
 
 /// What `-o json` prints of a shard.
@@ -189,11 +202,7 @@ fn print_claims(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
     if let (Output::Table, Some(cpu)) = (format, &summary.cpu) {
         output::print_line(&format!("{cpu}\n"))?;
     }
-    let mut rows = Rows::new(&table::HEADINGS);
-    for row in table::claims_table(summary) {
-        rows.push(row.cells().map(str::to_owned).to_vec());
-    }
-    output::print(format, &rows, summary)?;
+    output::print(format, &claims(summary), summary)?;
     if summary.hides_required() {
         eprintln!("weft: warning: a required claim is inconclusive; `why` says what hid the answer");
     }
@@ -203,6 +212,14 @@ fn print_claims(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
         output::print_line(&format!("\n{}\n{counts}; * required{step}\n{look}", summary.headline()))?;
     }
     Ok(())
+}
+
+fn claims(summary: &RunSummary) -> Rows {
+    let mut rows = Rows::new(&table::HEADINGS);
+    for row in table::claims_table(summary) {
+        rows.push(row.cells().map(str::to_owned).to_vec());
+    }
+    rows
 }
 
 /// The report of a run folder, and what of the run can be watched.
