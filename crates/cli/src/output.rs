@@ -169,6 +169,11 @@ fn blocks(rows: &Rows) -> String {
     rows.rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
 }
 
+/// How wide tables may be that can be cut into several: the terminal, 80 letters where there is none.
+pub(crate) fn width() -> usize {
+    terminal_width().unwrap_or(80)
+}
+
 /// Width of the terminal that standard output is; `None` where it is a file or a pipe.
 fn terminal_width() -> Option<usize> {
     use std::io::IsTerminal;

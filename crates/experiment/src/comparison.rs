@@ -33,7 +33,8 @@ pub struct Reading {
     pub apart: Option<bool>,
 }
 
-/// The readings of every claim that at least two runs of one plan have, in the order of the first.
+/// The readings of every claim that at least two runs of one plan have, in the order of the first; of a plan without claims those of
+/// its metrics.
 pub fn readings(runs: &[RunSummary]) -> Vec<Reading> {
     let mut readings = Vec::new();
     for (place, first) in runs.iter().enumerate() {
@@ -43,8 +44,8 @@ pub fn readings(runs: &[RunSummary]) -> Vec<Reading> {
             continue;
         }
         let others: Vec<&RunSummary> = after.iter().filter(same).collect();
-        for claim in &first.claims {
-            let of = |run: &'_ RunSummary| run.claims.iter().find(|other| other.id == claim.id).cloned();
+        for claim in &first.numbers() {
+            let of = |run: &'_ RunSummary| run.numbers().into_iter().find(|other| other.id == claim.id);
             let found: Vec<_> = others.iter().filter_map(|run| Some((*run, of(run)?))).collect();
             if found.is_empty() {
                 continue;
@@ -182,6 +183,7 @@ fn settings(run: &Manifest) -> BTreeMap<String, String> {
     if let Ok(plan) = run.plan_text.parse::<toml::Table>() {
         flatten("plan", &toml::Value::Table(plan), &mut settings);
     }
+    settings.extend(run.set.iter().map(|setting| (format!("set {}", setting.key()), setting.value().to_owned())));
     settings
 }
 
@@ -221,7 +223,7 @@ mod tests {
 
     fn run(plan: &str, run_dir: &str, claims: Vec<ClaimResult>) -> RunSummary {
         let (plan, run_dir, engine) = (plan.to_owned(), run_dir.to_owned(), "sim".to_owned());
-        RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir, step: None, cpu: None }
+        RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir, ..RunSummary::default() }
     }
 
     #[test]

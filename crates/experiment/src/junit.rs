@@ -93,8 +93,7 @@ mod tests {
             seed: 1,
             claims,
             run_dir,
-            step: None,
-            cpu: None,
+            ..RunSummary::default()
         }]);
         let document = roxmltree::Document::parse(&text).unwrap();
         let suite = document.descendants().find(|node| node.has_tag_name("testsuite")).unwrap();

@@ -109,10 +109,23 @@ impl Problem {
 pub struct Findings {
     /// Estimates by name.
     pub metrics: BTreeMap<String, Estimate>,
+    /// Where those that the plan asks for were read, in the order of its questions and their answers.
+    pub places: Vec<MetricPlace>,
     /// What is wrong with the run.
     pub problems: Vec<Problem>,
     /// The numbers behind the metrics, place by place, for the report.
     pub tables: Vec<Table>,
+}
+
+/// Which metric an estimate is, and where it was read: at a workload, an overlay, a place of the sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricPlace {
+    /// The estimate's name: metric and place in one word.
+    pub name: String,
+    /// The metric's own name.
+    pub metric: String,
+    /// Columns of the question with what the row has there.
+    pub place: Vec<(String, String)>,
 }
 
 /// Numbers as text cells.

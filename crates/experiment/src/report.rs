@@ -17,8 +17,8 @@ use crate::query::{Database, QueryError};
 use crate::run_folder::{
     FolderError, Manifest, read_keys, read_some_trials, read_trials, record_files, shell_words, write_synced,
 };
-use crate::summary::{RunSummary, SCHEMA_VERSION};
-use crate::{comparison, table, verdict, what_ran};
+use crate::summary::RunSummary;
+use crate::{comparison, table, what_ran};
 
 /// The page's frame; figures and tables are filled in.
 const TEMPLATE: &str = include_str!("report.html");
@@ -110,6 +110,7 @@ fn run_values(run: &Run<'_>) -> Value {
     };
     let metrics: Vec<Value> = findings.metrics.iter().map(metric).collect();
     let has_plan = manifest.scenario.is_none();
+    let tables = table::metric_tables(summary, usize::MAX);
     let has_remarks = input.spec.claims.iter().any(|claim| {
         [&claim.paper_text, &claim.because, &claim.note].into_iter().any(Option::is_some) || !claim.baseline.is_empty()
     });
@@ -122,6 +123,7 @@ fn run_values(run: &Run<'_>) -> Value {
         problems => findings.problems.iter().map(|problem| problem.text().to_owned()).collect::<Vec<_>>(),
         summary => Serde(summary), manifest => Serde(manifest), claims, figures, metrics,
         tables => Serde(&findings.tables),
+        metric_table => Serde(tables), intervals => table::metric_intervals(summary),
         command => command_line(manifest),
         files => run.files.clone(), base => run.link_base.as_str(),
     }
@@ -199,16 +201,8 @@ impl Stored {
     }
 
     fn summary(&self, folder: &Path, findings: &Findings) -> Result<RunSummary, QueryError> {
-        Ok(RunSummary {
-            schema_version: SCHEMA_VERSION,
-            plan: self.manifest.plan.clone(),
-            engine: self.manifest.engine.clone(),
-            seed: self.manifest.seed,
-            claims: verdict::judge_all(&self.input().spec.claims, findings),
-            run_dir: folder.display().to_string(),
-            step: self.manifest.step.clone(),
-            cpu: cpu::told(&self.database, &self.trials)?,
-        })
+        let cpu = cpu::told(&self.database, &self.trials)?;
+        Ok(RunSummary { cpu, ..RunSummary::of(&self.spec, &self.manifest, findings, folder) })
     }
 }
 

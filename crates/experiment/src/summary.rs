@@ -1,18 +1,22 @@
 //! The one object that `weft run -o json` prints and `summary.json` holds.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
-use crate::metric::{Estimate, Limit};
-use crate::plan::{Band, Claim, Relation};
+use crate::metric::{Estimate, Findings, Limit, MetricPlace};
+use crate::plan::{Band, Claim, PlanSpec, Relation};
+use crate::run_folder::Manifest;
 use crate::stats::Method;
 use crate::table;
-use crate::verdict::Verdict;
+use crate::verdict::{self, Verdict};
 
 /// Version of [`RunSummary`]'s fields; it changes when one is removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Result of one run of a plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunSummary {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -24,6 +28,15 @@ pub struct RunSummary {
     pub seed: u64,
     /// The plan's claims, in its order.
     pub claims: Vec<ClaimResult>,
+    /// All metrics, where no claim is judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricReading>,
+    /// What tells variants apart, in this order: `overlay` and axes of the sweep, which stand in [`MetricReading::place`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<String>,
+    /// What is wrong with a run of which nothing is judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
     /// The run folder.
     pub run_dir: String,
     /// Which of the plan's rates ran, where it was asked for or looked for.
@@ -43,7 +56,76 @@ pub struct StepTaken {
     pub why: String,
 }
 
+/// A metric at one place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MetricReading {
+    /// Metric and place in one word, as claims name it.
+    pub id: String,
+    pub metric: String,
+    /// Where it was read: workload, overlay, places of the sweep.
+    pub place: BTreeMap<String, String>,
+    /// The number; `null` if it is not finite.
+    pub value: Option<f64>,
+    /// Unit of the numbers here; empty where the plan says none.
+    pub unit: String,
+    /// Lower and upper end of the interval, where there are repetitions.
+    pub interval: Option<[f64; 2]>,
+    /// What it is an interval of, and how it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_method: Option<Method>,
+    /// Probability that it covers the true value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
+    /// How many samples it rests on.
+    pub n: usize,
+    /// What limited the number.
+    pub limited_by: String,
+}
+
 impl RunSummary {
+    /// What a run of a plan found.
+    pub fn of(spec: &PlanSpec, manifest: &Manifest, findings: &Findings, run_dir: &Path) -> Self {
+        let claims = verdict::judge_all(&spec.claims, findings);
+        let judged = Self {
+            schema_version: SCHEMA_VERSION,
+            plan: manifest.plan.clone(),
+            engine: manifest.engine.clone(),
+            seed: manifest.seed,
+            claims,
+            run_dir: run_dir.display().to_string(),
+            step: manifest.step.clone(),
+            ..Self::default()
+        };
+        // A scenario's numbers are its claims.
+        if judged.is_judged() || manifest.scenario.is_some() {
+            return judged;
+        }
+        let metrics = metrics(spec, findings);
+        let tells = |column: &str| metrics.iter().any(|metric| metric.place.contains_key(column));
+        let columns = std::iter::once("overlay").chain(spec.axes.iter().map(|axis| axis.name.as_str()));
+        let variants = columns.filter(|column| tells(column)).map(str::to_owned).collect();
+        let problems = findings.problems.iter().map(|problem| problem.text().to_owned()).collect();
+        Self { metrics, variants, problems, ..judged }
+    }
+
+    /// Claims, or metrics where there are none, as numbers that runs are compared by.
+    pub fn numbers(&self) -> Vec<ClaimResult> {
+        if !self.claims.is_empty() {
+            return self.claims.clone();
+        }
+        let number = |metric: &MetricReading| ClaimResult {
+            ours: metric.value,
+            unit: metric.unit.clone(),
+            interval: metric.interval,
+            interval_method: metric.interval_method,
+            coverage: metric.coverage,
+            n: metric.n,
+            limited_by: Some(metric.limited_by.clone()),
+            ..ClaimResult::bare(&metric.id)
+        };
+        self.metrics.iter().map(number).collect()
+    }
+
     /// The run's verdict: `fail` if any claim fails, else `inconclusive` if any is, else `differs` if any does, else `pass`.
     pub fn verdict(&self) -> Verdict {
         let order = [Verdict::Fail, Verdict::Inconclusive, Verdict::Differs];
@@ -97,7 +179,13 @@ impl RunSummary {
             }
             Verdict::Pass | Verdict::Info => {
                 let first = self.claims.iter().find_map(ClaimResult::words);
-                first.map_or_else(|| "Nothing is judged.".to_owned(), |first| format!("Nothing is judged: {first}."))
+                let (metrics, variants) = table::metrics_and_variants(self);
+                match first {
+                    Some(first) => format!("Nothing is judged: {first}."),
+                    None if metrics == 0 => "Nothing is judged.".to_owned(),
+                    None if variants < 2 => format!("Nothing is judged; metrics: {metrics}."),
+                    None => format!("Nothing is judged; metrics: {metrics}, each at {variants} variants."),
+                }
             }
         }
     }
@@ -120,6 +208,33 @@ impl RunSummary {
     fn count(&self, verdict: Verdict) -> usize {
         self.claims.iter().filter(|claim| claim.verdict == verdict).count()
     }
+}
+
+/// All metrics in the order of the plan's questions; of an analysis that is not asked in SQL in that of their names.
+fn metrics(spec: &PlanSpec, findings: &Findings) -> Vec<MetricReading> {
+    let finite = |value: f64| value.is_finite().then_some(round(value));
+    let reading = |place: &MetricPlace| {
+        let estimate = findings.metrics.get(&place.name)?;
+        let ends = estimate.interval.and_then(|ends| Some([finite(ends.low)?, finite(ends.high)?]));
+        let claim = spec.claims.iter().find(|claim| claim.metric() == place.name).map(|claim| claim.unit.as_str());
+        let asked = spec.metric_of(&place.name).map(|(metric, _)| metric.unit());
+        Some(MetricReading {
+            id: place.name.clone(),
+            metric: place.metric.clone(),
+            place: place.place.iter().cloned().collect(),
+            value: finite(estimate.value),
+            unit: claim.or(asked).unwrap_or_default().to_owned(),
+            interval: ends,
+            interval_method: estimate.interval.map(|interval| interval.method),
+            coverage: estimate.interval.map(|interval| round(interval.coverage)),
+            n: estimate.n,
+            limited_by: estimate.limited_by.name().to_owned(),
+        })
+    };
+    let is_asked = |name: &String| findings.places.iter().any(|place| place.name == *name);
+    let others = findings.metrics.keys().filter(|name| !is_asked(name));
+    let others = others.map(|name| MetricPlace { name: name.clone(), metric: name.clone(), place: Vec::new() });
+    findings.places.iter().cloned().chain(others).filter_map(|place| reading(&place)).collect()
 }
 
 /// One line of the claims table.
@@ -212,9 +327,8 @@ fn round(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 
-#[cfg(test)]
 impl ClaimResult {
-    /// One that says nothing, for tests to fill in what they are about.
+    /// One that says nothing, of three samples.
     pub(crate) fn bare(id: &str) -> Self {
         Self {
             id: id.into(),
@@ -258,7 +372,7 @@ mod tests {
 
     fn headline(claims: Vec<ClaimResult>) -> String {
         let (plan, run_dir, engine) = ("a/one".to_owned(), "r".to_owned(), "sim".to_owned());
-        RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir, step: None, cpu: None }.headline()
+        RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir, ..RunSummary::default() }.headline()
     }
 
     #[test]

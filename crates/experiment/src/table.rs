@@ -1,7 +1,7 @@
-//! The claims table as text cells, for the terminal and the report.
+//! Tables of claims and of metrics as text cells, for the terminal and the report.
 
 use crate::plan::Relation;
-use crate::summary::{ClaimResult, RunSummary};
+use crate::summary::{ClaimResult, MetricReading, RunSummary};
 
 /// Headings of [`claims_table`].
 pub const HEADINGS: [&str; 8] = ["claim", "paper", "ours", "interval", "want", "limited by", "verdict", "why"];
@@ -69,6 +69,129 @@ fn row(claim: &ClaimResult) -> ClaimRow {
 fn made(claim: &ClaimResult) -> String {
     let made = claim.interval_method.zip(claim.coverage);
     made.map_or_else(String::new, |(method, coverage)| format!("{} {:.0} %, ", method.name(), coverage * 100.0))
+}
+
+/// Metrics in rows and variants in columns.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct MetricTable {
+    /// `metric`, then the variants.
+    pub headings: Vec<String>,
+    /// A metric, then its number at each variant, and below it its interval where it has one.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Blanks around a cell and between two.
+const CELL_BLANKS: usize = 3;
+
+/// The metrics of a run, as many tables as it takes for none to be wider than so many letters; each has one variant at least.
+pub fn metric_tables(summary: &RunSummary, widest: usize) -> Vec<MetricTable> {
+    let (rows, variants) = (row_names(summary), variants(summary));
+    let cell = |row: &str, variant: &str| {
+        let found =
+            summary.metrics.iter().find(|one| row_of(summary, one) == row && variant_of(summary, one) == *variant);
+        found.map_or_else(|| "-".to_owned(), metric_cell)
+    };
+    let column = |variant: &String| -> Vec<String> {
+        let heading = if variant.is_empty() { "value".to_owned() } else { variant.clone() };
+        std::iter::once(heading).chain(rows.iter().map(|row| cell(row, variant))).collect()
+    };
+    let width = |column: &[String]| {
+        column.iter().flat_map(|cell| cell.lines()).map(|line| line.chars().count()).max().unwrap_or(0) + CELL_BLANKS
+    };
+    let names: Vec<String> = std::iter::once("metric".to_owned()).chain(rows.iter().cloned()).collect();
+    let mut tables: Vec<Vec<Vec<String>>> = Vec::new();
+    let mut room = 0;
+    for column in variants.iter().map(column) {
+        let needs = width(&column);
+        match tables.last_mut().filter(|_| needs <= room) {
+            Some(table) => table.push(column),
+            None => {
+                tables.push(vec![names.clone(), column]);
+                room = widest.saturating_sub(width(&names) + needs) + needs;
+            }
+        }
+        room = room.saturating_sub(needs);
+    }
+    let table = |columns: Vec<Vec<String>>| MetricTable {
+        headings: columns.iter().map(|column| column[0].clone()).collect(),
+        rows: (1..=rows.len()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect(),
+    };
+    tables.into_iter().map(table).collect()
+}
+
+/// A row for each number of a run of which nothing is judged, under its headings.
+pub fn metric_rows(summary: &RunSummary) -> (Vec<String>, Vec<Vec<String>>) {
+    let columns = each_once(summary.metrics.iter().flat_map(|metric| metric.place.keys().cloned()));
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let row = |metric: &MetricReading| -> Vec<String> {
+        let places = columns.iter().map(|column| metric.place.get(column).cloned().unwrap_or_default());
+        let [low, high] = metric.interval.map_or([None, None], |ends| ends.map(Some));
+        let numbers = [number(metric.value), number(low), number(high), metric.n.to_string()];
+        let words = [metric.unit.clone(), metric.limited_by.clone()];
+        std::iter::once(metric.metric.clone()).chain(places).chain(numbers).chain(words).collect()
+    };
+    let ends = ["value", "low", "high", "n", "unit", "limited by"].map(str::to_owned);
+    let header = std::iter::once("metric".to_owned()).chain(columns.iter().cloned()).chain(ends).collect();
+    (header, summary.metrics.iter().map(row).collect())
+}
+
+/// What the second line of cells in [`metric_tables`] is; `None` where no cell has one.
+pub fn metric_intervals(summary: &RunSummary) -> Option<String> {
+    let mut made: Vec<String> = Vec::new();
+    for metric in summary.metrics.iter().filter(|metric| metric.interval.is_some()) {
+        let (method, coverage) = metric.interval_method.zip(metric.coverage)?;
+        let words = format!("{}, {:.0} %, n {}", method.name(), coverage * 100.0, metric.n);
+        if !made.contains(&words) {
+            made.push(words);
+        }
+    }
+    (!made.is_empty()).then(|| format!("below a number: its interval over the repetitions ({})", made.join("; ")))
+}
+
+/// How many metrics a run has, and at how many variants.
+pub fn metrics_and_variants(summary: &RunSummary) -> (usize, usize) {
+    (row_names(summary).len(), variants(summary).len())
+}
+
+fn metric_cell(metric: &MetricReading) -> String {
+    let value = metric.value.map_or_else(|| "-".to_owned(), |value| quantity(value, &metric.unit));
+    metric.interval.map_or_else(|| value.clone(), |ends| format!("{value}\n{}", range(ends, &metric.unit)))
+}
+
+/// The metrics, each once, in their order.
+fn row_names(summary: &RunSummary) -> Vec<String> {
+    each_once(summary.metrics.iter().map(|metric| row_of(summary, metric)))
+}
+
+/// The variants, each once, in their order; one without a name where the run has none.
+fn variants(summary: &RunSummary) -> Vec<String> {
+    each_once(summary.metrics.iter().map(|metric| variant_of(summary, metric)))
+}
+
+fn each_once(all: impl Iterator<Item = String>) -> Vec<String> {
+    let mut once: Vec<String> = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
+        }
+    }
+    once
+}
+
+/// A metric with what of its place is no variant: with the workload, where there are several.
+fn row_of(summary: &RunSummary, metric: &MetricReading) -> String {
+    let tells = |column: &str, here: &String| {
+        summary.metrics.iter().any(|other| other.place.get(column).is_some_and(|there| there != here))
+    };
+    let rest = metric.place.iter().filter(|(column, _)| !summary.variants.contains(column));
+    let rest = rest.filter(|(column, here)| *column != "workload" || tells(column, here));
+    std::iter::once(&metric.metric).chain(rest.map(|(_, here)| here)).cloned().collect::<Vec<_>>().join(".")
+}
+
+/// A metric's place on the axes: `ecmp 30`.
+fn variant_of(summary: &RunSummary, metric: &MetricReading) -> String {
+    let places = summary.variants.iter().filter_map(|column| metric.place.get(column));
+    places.cloned().collect::<Vec<_>>().join(" ")
 }
 
 /// A number with its unit; ratios stand alone, rates get a prefix.
@@ -168,5 +291,72 @@ mod tests {
         assert_eq!(against(908.7, 500.0, "us"), "908.7 us > 500 us");
         assert_eq!(against(0.9399999, 0.94, "ratio"), "0.9399999 < 0.9400000");
         assert_eq!(against(4.0e8, 1.0e9, "bit/s"), "0.400 Gbit/s < 1 Gbit/s");
+    }
+
+    fn reading(metric: &str, balance: &str, load: &str, value: f64, interval: Option<[f64; 2]>) -> MetricReading {
+        let place = [("workload", "all"), ("balance", balance), ("load", load)];
+        MetricReading {
+            id: format!("{metric}.all.{balance}.{load}"),
+            metric: metric.to_owned(),
+            place: place.map(|(column, here)| (column.to_owned(), here.to_owned())).into(),
+            value: Some(value),
+            unit: "bit/s".to_owned(),
+            interval,
+            interval_method: interval.map(|_| crate::stats::Method::Median),
+            coverage: interval.map(|_| 0.75),
+            n: 3,
+            limited_by: "link".to_owned(),
+        }
+    }
+
+    fn two_by_two(interval: Option<[f64; 2]>) -> RunSummary {
+        let places = [("ecmp", "30"), ("ecmp", "60"), ("spray", "30"), ("spray", "60")];
+        let of = |metric: &'static str| places.map(|(balance, load)| reading(metric, balance, load, 1.5e9, interval));
+        RunSummary {
+            metrics: [of("goodput"), of("worst_goodput")].concat(),
+            variants: ["balance", "load"].map(str::to_owned).to_vec(),
+            ..RunSummary::default()
+        }
+    }
+
+    #[test]
+    fn metrics_stand_by_variant_in_as_many_tables_as_the_width_takes() {
+        let summary = two_by_two(Some([1.4e9, 1.6e9]));
+        let wide = metric_tables(&summary, 200);
+        assert_eq!(wide.len(), 1);
+        assert_eq!(wide[0].headings, ["metric", "ecmp 30", "ecmp 60", "spray 30", "spray 60"]);
+        assert_eq!(wide[0].rows[0][..2], ["goodput", "1.500 Gbit/s\n1.400 .. 1.600 Gbit/s"]);
+        assert_eq!(metrics_and_variants(&summary), (2, 4));
+        let said = metric_intervals(&summary);
+        assert_eq!(said.as_deref(), Some("below a number: its interval over the repetitions (median, 75 %, n 3)"));
+        for widest in [80, 60, 45, 1] {
+            let tables = metric_tables(&summary, widest);
+            let columns: Vec<&str> =
+                tables.iter().flat_map(|table| table.headings[1..].iter().map(String::as_str)).collect();
+            assert_eq!(columns, ["ecmp 30", "ecmp 60", "spray 30", "spray 60"], "{widest}");
+            for table in tables.iter().filter(|table| table.headings.len() > 2) {
+                let width = |column: usize| {
+                    let cells =
+                        table.rows.iter().flat_map(|row| row[column].lines()).chain([table.headings[column].as_str()]);
+                    cells.map(str::len).max().unwrap_or(0) + CELL_BLANKS
+                };
+                assert!((0..table.headings.len()).map(width).sum::<usize>() <= widest, "{widest}: {table:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_variant_has_one_column_and_programs_get_every_number() {
+        let plain =
+            RunSummary { metrics: vec![reading("goodput", "ecmp", "30", 1.5e9, None)], ..RunSummary::default() };
+        let tables = metric_tables(&plain, 80);
+        assert_eq!((tables.len(), tables[0].headings.join("|")), (1, "metric|value".to_owned()));
+        assert_eq!(metric_intervals(&plain), None);
+        let (header, rows) = metric_rows(&two_by_two(Some([1.4e9, 1.6e9])));
+        assert_eq!(header.join(","), "metric,balance,load,workload,value,low,high,n,unit,limited by");
+        assert_eq!(
+            (rows.len(), rows[1].join(",")),
+            (8, "goodput,ecmp,60,all,1500000000,1400000000,1600000000,3,bit/s,link".to_owned())
+        );
     }
 }

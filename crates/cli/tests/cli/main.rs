@@ -17,6 +17,7 @@ mod lab;
 mod live;
 #[cfg(feature = "lab")]
 mod mutations;
+mod own_plans;
 #[cfg(feature = "lab")]
 mod package;
 #[cfg(feature = "lab")]

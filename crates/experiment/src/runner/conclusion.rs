@@ -10,8 +10,7 @@ use crate::page;
 use crate::plan::PlanSpec;
 use crate::report;
 use crate::run_folder::{FinishedRun, Manifest, RunFolder, WorkFolder, record_files};
-use crate::summary::{RunSummary, SCHEMA_VERSION};
-use crate::verdict;
+use crate::summary::RunSummary;
 
 /// What the run folder says beside its rows.
 pub(super) struct Conclusion<'a> {
@@ -48,16 +47,8 @@ impl Conclusion<'_> {
         let database = folder.database(&manifest, spec)?;
         let input = Input { spec, fabrics, trials, database: Some(&database) };
         let findings = spec.analysis.run(&input);
-        let summary = RunSummary {
-            schema_version: SCHEMA_VERSION,
-            plan: manifest.plan.clone(),
-            engine: spec.runs_on.clone(),
-            seed: manifest.seed,
-            claims: verdict::judge_all(&spec.claims, &findings),
-            run_dir: folder.final_path().display().to_string(),
-            step: manifest.step.clone(),
-            cpu: cpu::told(&database, trials)?,
-        };
+        let cpu = cpu::told(&database, trials)?;
+        let summary = RunSummary { cpu, ..RunSummary::of(spec, &manifest, &findings, folder.final_path()) };
         folder.write_json("summary.json", &summary)?;
         let (files, link_base) = (record_files(&folder.records())?, String::new());
         let (manifest_now, findings) = (&manifest, &findings);

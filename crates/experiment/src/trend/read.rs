@@ -50,7 +50,7 @@ fn run(folder: &Path) -> Result<Point, FolderError> {
         build: build(&manifest.weft_version, manifest.git_revision.as_deref(), manifest.program.as_deref()),
         started_utc: manifest.started_utc,
         kernel: manifest.machine.kernel,
-        readings: summary.claims.iter().filter_map(reading).collect(),
+        readings: summary.numbers().iter().filter_map(reading).collect(),
     })
 }
 

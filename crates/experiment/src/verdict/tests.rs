@@ -134,8 +134,7 @@ fn the_run_is_as_good_as_its_worst_claim() {
             seed: 1,
             claims,
             run_dir: "d".into(),
-            step: None,
-            cpu: None,
+            ..Default::default()
         }
         .verdict()
     };

@@ -202,6 +202,9 @@ fn print_claims(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
     if let (Output::Table, Some(cpu)) = (format, &summary.cpu) {
         output::print_line(&format!("{cpu}\n"))?;
     }
+    if !summary.is_judged() {
+        return print_metrics(outcome, format);
+    }
     output::print(format, &claims(summary), summary)?;
     if summary.hides_required() {
         eprintln!("weft: warning: a required claim is inconclusive; `why` says what hid the answer");
@@ -220,6 +223,32 @@ fn claims(summary: &RunSummary) -> Rows {
         rows.push(row.cells().map(str::to_owned).to_vec());
     }
     rows
+}
+
+/// What a run of which nothing is judged read: metrics by variant for people, a row for each number for programs.
+fn print_metrics(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
+    let summary = &outcome.summary;
+    for problem in &summary.problems {
+        eprintln!("weft: warning: {problem}");
+    }
+    if format != Output::Table {
+        let (header, all) = table::metric_rows(summary);
+        return output::print(format, &Rows { header, rows: all }, summary);
+    }
+    if !summary.claims.is_empty() {
+        output::print(format, &claims(summary), summary)?;
+        output::print_line("")?;
+    }
+    for (number, table) in table::metric_tables(summary, output::width()).into_iter().enumerate() {
+        if number > 0 {
+            output::print_line("")?;
+        }
+        output::print(format, &Rows { header: table.headings, rows: table.rows }, summary)?;
+    }
+    let intervals = table::metric_intervals(summary).map(|said| format!("{said}\n")).unwrap_or_default();
+    let look = where_to_look(&outcome.run_dir, &outcome.replays);
+    let counts = if summary.claims.is_empty() { String::new() } else { format!("{}\n", summary.counts()) };
+    output::print_line(&format!("\n{intervals}{}\n{counts}{look}", summary.headline()))
 }
 
 /// The report of a run folder, and what of the run can be watched.

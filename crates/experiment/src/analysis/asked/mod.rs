@@ -1,11 +1,11 @@
 //! The questions that stand in the plan: metrics, problems and tables from the run's rows in SQL.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
 use super::Input;
-use crate::metric::{Estimate, Findings, Limit, Problem, Table};
+use crate::metric::{Estimate, Findings, Limit, MetricPlace, Problem, Table};
 use crate::plan::{COUNT, LIMIT, MetricQuestion, PlanSpec, ProblemVerdict};
 use crate::query::{Answer, Database, QueryError, Value};
 use crate::stats::{Interval, Method};
@@ -15,7 +15,10 @@ use crate::table::plain;
 pub fn check(spec: &PlanSpec) -> Result<(), String> {
     match spec.asks() {
         true => Ok(()),
-        false => Err("the plan asks nothing; add `[[metrics]]`, or name an `analysis`".to_owned()),
+        false => {
+            Err("the plan asks nothing; add `[[metrics]]` or `questions = \"flow-summary\"`, or name an `analysis`"
+                .to_owned())
+        }
     }
 }
 
@@ -43,7 +46,7 @@ fn ask(spec: &PlanSpec, database: &Database, findings: &mut Findings) -> Result<
             ProblemVerdict::Inconclusive => Problem::Invalid,
         }));
     }
-    findings.metrics = metrics(spec, database)?;
+    (findings.metrics, findings.places) = metrics(spec, database)?;
     for table in &spec.tables {
         let answer = database.ask(&table.sql).map_err(|error| format!("table `{}`: {error}", table.id))?;
         let rows = answer.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
@@ -52,21 +55,46 @@ fn ask(spec: &PlanSpec, database: &Database, findings: &mut Findings) -> Result<
     Ok(())
 }
 
-/// All metrics by name.
-fn metrics(spec: &PlanSpec, database: &Database) -> Result<BTreeMap<String, Estimate>, String> {
-    let mut metrics = BTreeMap::new();
+/// All metrics by name, and where each was read.
+fn metrics(spec: &PlanSpec, database: &Database) -> Result<(BTreeMap<String, Estimate>, Vec<MetricPlace>), String> {
+    let (mut metrics, mut places) = (BTreeMap::new(), Vec::new());
     let machine = machine(database).map_err(|error| error.to_string())?;
     for metric in &spec.metrics {
         let named = |error: String| format!("metric `{}`: {error}", metric.id);
         let answer = database.ask(&metric.sql).map_err(|error| named(error.to_string()))?;
-        metrics.extend(estimates(metric, &answer, machine).map_err(named)?);
+        let found = estimates(metric, &answer, machine).map_err(named)?;
+        places.extend(places_of(metric, &answer)?.into_iter().filter(|place| found.contains_key(&place.name)));
+        metrics.extend(found);
     }
-    Ok(metrics)
+    Ok((metrics, places))
+}
+
+/// The places that an answer has values of, each once, in its order.
+fn places_of(metric: &MetricQuestion, answer: &Answer) -> Result<Vec<MetricPlace>, String> {
+    let columns = metric.places(answer.columns.clone())?;
+    let (mut places, mut seen) = (Vec::new(), BTreeSet::new());
+    for row in &answer.rows {
+        let cells: Vec<String> = row[..columns.len()].iter().map(ToString::to_string).collect();
+        let name = name_of(metric, &row[..columns.len()]);
+        if seen.insert(name.clone()) {
+            places.push(MetricPlace {
+                name,
+                metric: metric.id.clone(),
+                place: columns.iter().cloned().zip(cells).collect(),
+            });
+        }
+    }
+    Ok(places)
+}
+
+/// A metric's name with its place behind.
+fn name_of(metric: &MetricQuestion, places: &[Value]) -> String {
+    places.iter().fold(metric.id.clone(), |name, place| format!("{name}.{place}"))
 }
 
 /// All metrics as rows of the table `estimates`.
 pub(crate) fn rows(spec: &PlanSpec, database: &Database) -> Result<Vec<Vec<Value>>, QueryError> {
-    let metrics = metrics(spec, database).map_err(QueryError::Statement)?;
+    let (metrics, _) = metrics(spec, database).map_err(QueryError::Statement)?;
     let row = |(name, estimate): (&String, &Estimate)| {
         let (metric, place) = spec.metric_of(name)?;
         let end = |end: Option<f64>| end.map_or(Value::Null, Value::Real);
@@ -119,7 +147,7 @@ fn estimates(metric: &MetricQuestion, answer: &Answer, machine: Machine) -> Resu
     };
     for row in &answer.rows {
         let (places, value) = (&row[..width], &row[width]);
-        let name = places.iter().fold(metric.id.clone(), |name, place| format!("{name}.{place}"));
+        let name = name_of(metric, places);
         if let Some(Value::Integer(n)) = behind(COUNT).and_then(|place| row.get(place)) {
             counts.insert(name.clone(), *n as usize);
         }
