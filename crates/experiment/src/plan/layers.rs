@@ -93,7 +93,8 @@ fn of_mode<'a>(
         }
         Ok::<_, Misplaced>(document)
     };
-    let lay = |document, engines: &BTreeMap<_, _>, runs_on| swept(source, set(document)?, engines, mode, runs_on, is_set);
+    let lay =
+        |document, engines: &BTreeMap<_, _>, runs_on| swept(source, set(document)?, engines, mode, runs_on, is_set);
     if is_swept {
         return Ok(vec![lay(document, &engines, None)?]);
     }

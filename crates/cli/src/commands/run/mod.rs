@@ -211,8 +211,8 @@ fn print_claims(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
     }
     if format == Output::Table {
         let (counts, look) = (summary.counts(), where_to_look(&outcome.run_dir, &outcome.replays));
-        let step = summary.step.as_ref().map(|step| format!("\nrates: {}", step.why)).unwrap_or_default();
-        output::print_line(&format!("\n{}\n{counts}; * required{step}\n{look}", summary.headline()))?;
+        let rates = rates(summary);
+        output::print_line(&format!("\n{}\n{counts}; * required\n{rates}{look}", summary.headline()))?;
     }
     Ok(())
 }
@@ -248,7 +248,13 @@ fn print_metrics(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
     let intervals = table::metric_intervals(summary).map(|said| format!("{said}\n")).unwrap_or_default();
     let look = where_to_look(&outcome.run_dir, &outcome.replays);
     let counts = if summary.claims.is_empty() { String::new() } else { format!("{}\n", summary.counts()) };
-    output::print_line(&format!("\n{intervals}{}\n{counts}{look}", summary.headline()))
+    let rates = rates(summary);
+    output::print_line(&format!("\n{intervals}{}\n{counts}{rates}{look}", summary.headline()))
+}
+
+/// The line that says which of the plan's rates ran and why, where that was asked for or looked for.
+fn rates(summary: &RunSummary) -> String {
+    summary.step.as_ref().map(|step| format!("rates: {}\n", step.why)).unwrap_or_default()
 }
 
 /// The report of a run folder, and what of the run can be watched.

@@ -233,7 +233,7 @@ pub(super) fn of_plan(source: &Source, mode: Mode, builds: bool) -> Vec<Misplace
 /// Mends keys with a slip of the pen, to which paths of the sweep may lead.
 fn mend_names(document: &mut DeTable<'_>, found: &mut Found) {
     let mut plain = document.clone();
-    for table in Mode::ALL.into_iter().filter_map(Mode::table).chain(["engine", "sweep"]) {
+    for table in Mode::ALL.into_iter().filter_map(Mode::table).chain(["engine", "sweep", "steps"]) {
         plain.remove(table);
     }
     for Flaw { wrong, mend } in shape::PLAN.flaws(&plain) {
