@@ -411,7 +411,7 @@ pub(crate) struct RunArgs {
     pub(crate) full: bool,
     /// Lower rates of the plan (`[[steps]]`) for a lab on a machine with little CPU; `auto` tries for some seconds each, the plan's
     /// own first, and takes the highest that the machine has time for
-    #[arg(long, value_name = "NAME|auto", conflicts_with = "shard")]
+    #[arg(long, value_name = "NAME|auto", conflicts_with_all = ["shard", "dry_run"])]
     pub(crate) step: Option<String>,
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]

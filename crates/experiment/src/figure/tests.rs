@@ -12,7 +12,7 @@ fn parse(svg: &str) -> roxmltree::Document<'_> {
 }
 
 #[test]
-fn a_shuffle_has_its_six_figures() {
+fn a_shuffle_has_its_seven_figures() {
     let mut spec = testing::asking(&testing::shuffle_plan_text(""), "vl2/fig09-shuffle", "jain_flows");
     spec.sampling.tcp_interval = Some(Nanos(SECOND));
     let fabric = fabric(&spec);
@@ -37,6 +37,7 @@ fn a_shuffle_has_its_six_figures() {
         "Goodput of the flows",
         "Use of links",
         "CPU of this machine",
+        "Waiting for the CPU of this machine",
         "Congestion window",
         "Smoothed round-trip time",
     ];
@@ -47,7 +48,7 @@ fn a_shuffle_has_its_six_figures() {
         assert!(!figure.svg.contains("NaN") && !figure.svg.contains("inf"), "{}", figure.svg);
     }
     // One point for each sampling, although every sender has its own nanosecond.
-    let windows = parse(&figures[4].svg);
+    let windows = parse(&figures[5].svg);
     let lines =
         windows.descendants().filter(|node| node.attribute("class").is_some_and(|class| class.starts_with("line ")));
     let longest = lines.filter_map(|node| node.attribute("d")).map(|path| path.matches(['M', 'L']).count()).max();

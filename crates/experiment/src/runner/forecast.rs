@@ -119,7 +119,7 @@ fn on_engines(
         Err(error) => return Err(error.into()),
     };
     let engines: Vec<&dyn Engine> = made.iter().map(AsRef::as_ref).collect();
-    let spec = spec_for(plan, &engines, options.mode)?;
+    let spec = spec_for(plan, &engines, options.mode, None)?;
     let named = |message| RunError::Scenario { plan: spec.id.clone(), message };
     let fabrics = spec.build_fabrics().map_err(named)?;
     let mut forecast = nothing(None);

@@ -29,7 +29,7 @@ struct Process {
 
 /// Looks at all processes now and then.
 pub(super) struct Others {
-    /// Those of the run: it, and daemons that may not descend from it.
+    /// Those of the run: it, daemons that may not descend from it, and whoever was seen to descend from these.
     ours: BTreeSet<u32>,
     /// By number and start: name, ticks when it was seen first, and now.
     seen: BTreeMap<(u32, u64), (String, u64, u64)>,
@@ -54,8 +54,9 @@ impl Others {
     }
 
     fn take(&mut self, processes: &[Process]) {
-        let ours = descendants(processes, &self.ours);
-        for one in processes.iter().filter(|one| !one.is_kernel && !ours.contains(&one.pid)) {
+        // Whoever descends from the run stays its own, also when its parent has ended.
+        self.ours = descendants(processes, &self.ours);
+        for one in processes.iter().filter(|one| !one.is_kernel && !self.ours.contains(&one.pid)) {
             // Who was not there the first time began since, so that all of its time counts.
             let before = if self.is_first { one.ticks } else { 0 };
             let seen = self.seen.entry((one.pid, one.start_ticks)).or_insert((one.name.clone(), before, before));

@@ -220,7 +220,11 @@ fn the_page_is_well_formed_and_needs_no_network() {
     for href in hrefs {
         assert!(out.join(href).is_file(), "{href}");
     }
-    assert_eq!(document.descendants().filter(|node| node.has_tag_name("svg")).count(), 3, "network, goodput, CPU");
+    assert_eq!(
+        document.descendants().filter(|node| node.has_tag_name("svg")).count(),
+        4,
+        "network, goodput, idle cores, waits"
+    );
     assert!(page.contains("weft run &#x27;it&#x27;\\&#x27;&#x27;s mine.toml&#x27;"), "the command is quoted");
 }
 

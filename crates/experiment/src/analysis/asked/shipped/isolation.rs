@@ -155,7 +155,7 @@ fn figures_show_both_services_and_every_window() {
         "Aggregate goodput of both services: long",
         "TCP connections that service two opens: long",
         "Congestion windows of service one's flows: long",
-        "CPU of this machine",
+        "Waiting for the CPU of this machine",
     ];
     assert_eq!(titles, expected);
     for words in ["service one", "service two", "goodput (Mbit/s)"] {
