@@ -43,6 +43,14 @@ impl Failure {
         Self::new(USAGE, message)
     }
 
+    /// The failure of a command that the user has asked to stop.
+    pub(crate) fn interrupted(self) -> Self {
+        match self.code {
+            INTERRUPTED => self,
+            _ => Self::new(INTERRUPTED, format_args!("interrupted: {}", self.message)),
+        }
+    }
+
     /// Tells it on standard error.
     pub(crate) fn report(&self, format: LogFormat) -> ExitCode {
         match format {

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
     log::start(cli.verbose, format);
     match dispatch(cli) {
         Ok(code) => code,
+        Err(failure) if progress::was_interrupted() => failure.interrupted().report(format),
         Err(failure) => failure.report(format),
     }
 }

@@ -1,9 +1,8 @@
 //! Progress on standard error, with the time that a phase still takes: a bar on a terminal, plain lines elsewhere, nothing when quiet.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,6 +10,14 @@ use weft_scenario::engine::Progress;
 
 /// How often a plain line is written where there is no terminal.
 const PLAIN_LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Set when the user has asked any command of this process to stop.
+static WAS_INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Whether the user has asked to stop: what fails from then on fails for that, as a program that the same Ctrl-C has ended.
+pub(crate) fn was_interrupted() -> bool {
+    WAS_INTERRUPTED.load(Ordering::Relaxed)
+}
 
 /// Draws progress and knows whether the user asked to stop.
 pub(crate) struct TerminalProgress {
@@ -51,6 +58,7 @@ impl TerminalProgress {
         for signal in [SIGINT, SIGTERM].into_iter().chain(hangs_up) {
             signal_hook::flag::register_conditional_shutdown(signal, 130, interrupted.clone())?;
             signal_hook::flag::register(signal, interrupted.clone())?;
+            signal_hook::flag::register(signal, Arc::clone(&WAS_INTERRUPTED))?;
         }
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let style = ProgressStyle::with_template("{prefix:>12} [{bar:32}] {percent:>3} % {elapsed:>4} {wide_msg}")

@@ -167,7 +167,7 @@ fn flags_on_a_fabric_are_in_it() {
     assert!(fabric.contains("leaf-spine-small"));
     let out = dir.path().join("first");
     let flags =
-        ["--workload", "web-search", "--load", "70", "--duration", "500ms", "--time-limit", "20s", "--seed", "7"];
+        ["--workload", "web-search", "--load", "70%", "--duration", "500ms", "--time-limit", "20s", "--seed", "7"];
     ok(&[&["sim", "leaf-spine-small"][..], &flags, &["--quiet", "--out", &out.display().to_string()]].concat());
     let (before, again) = repeated(dir.path(), &out, &[]);
     assert!(before.contains_key(Path::new("flows.csv")) && before == again, "the rows differ");
@@ -213,7 +213,7 @@ fn the_shipped_scenario_runs_by_its_name() {
         said.lines().filter(|line| !line.contains(": ") || line.starts_with(' ')).all(|line| line.len() <= 80),
         "{said}"
     );
-    let refused = run(&["sim", "web-search-dctcp", "--load", "80"]);
+    let refused = run(&["sim", "web-search-dctcp", "--load", "80%"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
 }
 

@@ -140,6 +140,11 @@ pub(crate) type Excuse = (&'static str, &'static [&'static str], &'static str);
 
 pub(crate) const EXCUSES: &[Excuse] = &[
     (
+        "overlay",
+        &["vtep"],
+        "VTEPs of weft and of the kernel put the same headers in front of a frame, and the simulator has one model of both.",
+    ),
+    (
         "fabric.server_buffer",
         &[
             "back-pressure",
@@ -150,6 +155,7 @@ pub(crate) const EXCUSES: &[Excuse] = &[
             "drop-tail",
             "flood",
             "kernel-vxlan",
+            "limited flood",
             "link-down",
             "one-to-one",
             "pair",
@@ -163,7 +169,7 @@ pub(crate) const EXCUSES: &[Excuse] = &[
         ],
         "No queue of a port to a server was full with either buffer.",
     ),
-    ("fabric.core_buffer", &["flood"], "No queue between switches was full with either buffer."),
+    ("fabric.core_buffer", &["flood", "limited flood"], "No queue between switches was full with either buffer."),
     ("switching.buffer.shared-pool.pool", &["shares of a pool"], "No pool was full with either size."),
     (
         "switching.reconvergence",
@@ -171,7 +177,7 @@ pub(crate) const EXCUSES: &[Excuse] = &[
         "No packet was sent between the two times, and the run ended before the repair.",
     ),
     ("switching.bfd", &["permutation"], "No packet was sent between the two times of detection."),
-    ("switching.host_queue", &["flood"], "Each server sends less than its link carries."),
+    ("switching.host_queue", &["flood", "limited flood"], "Each server sends less than its link carries."),
     ("switching.load_balance", &["four per ToR"], "The servers that talk have one shortest path."),
     ("transport.initial_window", &["ramp"], "All SYNs were lost, after which windows begin with one segment."),
     ("transport.segments_per_ack", &["sizes", "traffic"], "Flows are so short that receivers acknowledge each packet."),

@@ -106,6 +106,13 @@ impl SingleScenario {
         Self::parse_with(origin, text, &[], None)
     }
 
+    /// Reads a scenario that ran, from its text in a run folder. Its network is in the folder too and is not built, so an error is the
+    /// first mistake of the text.
+    pub(crate) fn parse_kept(origin: &str, text: &str) -> Result<Self, PlanError> {
+        let source = Source::new(origin, text, &[], &shape::SCENARIO);
+        read(&source, None).map_err(|first| source.refusal(vec![first]))
+    }
+
     /// The same with settings that are laid over it, and on another network if there is one: the word for it, and the network; a file is
     /// named by a path from the current folder.
     pub fn parse_with(

@@ -166,7 +166,8 @@ impl Manifest {
     /// The plan as it ran; `None` if it does not run on the engine.
     pub fn spec(&self) -> Result<Option<PlanSpec>, PlanError> {
         if let Some(title) = &self.scenario {
-            return SingleScenario::parse(SCENARIO_FILE, &self.plan_text).map(|scenario| Some(scenario.as_spec(title)));
+            return SingleScenario::parse_kept(SCENARIO_FILE, &self.plan_text)
+                .map(|scenario| Some(scenario.as_spec(title)));
         }
         let plan = Plan::parse_with(&self.plan, &self.plan_text, self.mode, &self.set)?;
         Ok(plan.at_step(self.mode, &self.engine, self.step_name()).cloned())

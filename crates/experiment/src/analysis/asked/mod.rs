@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::Input;
+use super::{Input, cpu};
 use crate::metric::{Estimate, Findings, Limit, MetricPlace, Problem, Table};
 use crate::plan::{COUNT, LIMIT, MetricQuestion, PlanSpec, ProblemVerdict};
 use crate::query::{Answer, Database, QueryError, Value};
@@ -116,7 +116,8 @@ pub(crate) fn rows(spec: &PlanSpec, database: &Database) -> Result<Vec<Vec<Value
 enum Machine {
     /// Nothing that mattered to the run.
     Free,
-    /// Others used more than a twentieth of its cores in some trial, and the run had what it needed in what is measured.
+    /// Others used more than a twentieth of its cores in some trial, and the run waited for a core at some time of it, but had what it
+    /// needed in what is measured.
     InUse,
     /// Its CPU was the bottleneck in what is measured of some trial.
     Bound,
@@ -127,8 +128,15 @@ fn machine(database: &Database) -> Result<Machine, QueryError> {
     if is_there("select 1 from pressure where is_bound limit 1")? {
         return Ok(Machine::Bound);
     }
-    let used = "select 1 from others group by trial having sum(cpu_ns) > 0.05 * max(wall_ns) * max(cores) limit 1";
-    Ok(if is_there(used)? { Machine::InUse } else { Machine::Free })
+    let used = "select trial from others group by trial having sum(cpu_ns) > 0.05 * max(wall_ns) * max(cores)";
+    let held_up = format!(
+        "select trial from core_waits where who <> 'daemons' group by trial, time_ns having sum(waited_ns) > {} * sum(turns)",
+        cpu::MOST_WAIT_MS * 1e6
+    );
+    // Where the kernel does not say who waits, others may have held up the run.
+    let unsaid = "select trial from trials where trial not in (select trial from core_waits)";
+    let in_use = format!("select 1 where exists ({used} intersect select * from ({held_up} union {unsaid}))");
+    Ok(if is_there(&in_use)? { Machine::InUse } else { Machine::Free })
 }
 
 /// The estimate of every place.

@@ -98,11 +98,16 @@ fn waiting_for_a_core_is_the_limit_and_a_busy_core_is_not() {
 
 #[test]
 fn what_does_not_hold_on_a_machine_in_use_is_not_the_networks_fault() {
-    let limit = |cpu_ns| {
+    let limit = |cpu_ns, wait_ms| {
         let other = OtherRow { process: "sh".into(), pid: 47, cpu_ns, wall_ns: 10 * SECOND, cores: 2 };
-        findings(|_, records| records.others.push(other.clone())).metrics["jain_flows"].limited_by
+        let findings = findings(|_, records| {
+            records.others.push(other.clone());
+            records.core_waits[0] = testing::waiting(1, wait_ms);
+        });
+        findings.metrics["jain_flows"].limited_by
     };
-    assert_eq!((limit(SECOND), limit(SECOND + 1)), (Limit::Link, Limit::OtherWork));
+    assert_eq!((limit(SECOND, 9.0), limit(SECOND + 1, 9.0)), (Limit::Link, Limit::OtherWork));
+    assert_eq!(limit(SECOND + 1, 8.0), Limit::Link, "others took what the run did not need");
 }
 
 #[test]
