@@ -39,7 +39,7 @@ impl Waits {
     /// Opens the accounts of workers, daemons, and of the kernel's threads as far as they can be seen from here. Empty if the kernel
     /// keeps none.
     pub(super) fn open(workers: &[u32], daemons: impl IntoIterator<Item = u32>) -> Self {
-        let (workers, daemons) = (workers.iter().copied().collect(), daemons.into_iter().collect());
+        let (workers, daemons) = (workers.to_vec(), daemons.into_iter().collect());
         let groups: [(_, Vec<u32>); 3] = [("traffic", workers), ("daemons", daemons), ("softirq", soft_interrupts())];
         let tasks = |pids: Vec<u32>| pids.into_iter().filter_map(Task::open).collect::<Vec<_>>();
         let groups = groups.into_iter().map(|(who, pids)| (who, tasks(pids))).filter(|(_, tasks)| !tasks.is_empty());
