@@ -86,7 +86,7 @@ pub struct Follower {
 #[derive(Debug)]
 struct Followed {
     log: LogFile,
-    /// How much has been read.
+    /// Bytes of the file that have been read.
     read_bytes: u64,
     /// What has been read of a line that has no end yet.
     begun: Vec<u8>,

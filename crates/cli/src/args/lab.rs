@@ -290,7 +290,7 @@ pub(crate) struct LabName {
     /// Name of the lab
     #[arg(value_name = "LAB")]
     name: Option<String>,
-    /// The same
+    /// Name of the lab, as other commands take it
     #[arg(long, value_name = "LAB", conflicts_with = "name")]
     lab: Option<String>,
 }

@@ -48,7 +48,7 @@ pub fn load(name_or_path: &str) -> Result<Plan, PlanError> {
     load_with(name_or_path, Mode::Default, &[])
 }
 
-/// The same with settings that are laid over it in the mode that is to run.
+/// Loads a plan as [`load`] does, with settings that are laid over it in the mode that is to run.
 pub fn load_with(name_or_path: &str, mode: Mode, settings: &[Setting]) -> Result<Plan, PlanError> {
     let read = |origin: &str, text: &str| Plan::read(Source::new(origin, text, settings, &shape::PLAN), mode, true);
     let short = name_or_path.strip_prefix("plans/").unwrap_or(name_or_path);

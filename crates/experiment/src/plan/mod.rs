@@ -118,7 +118,7 @@ impl Plan {
         Self::parse_with(origin, text, Mode::Default, &[])
     }
 
-    /// The same with settings that are laid over it in one of its modes.
+    /// Reads a plan from its text with settings that are laid over it in one of its modes.
     pub fn parse_with(origin: &str, text: &str, mode: Mode, settings: &[Setting]) -> Result<Self, PlanError> {
         Self::read(Source::new(origin, text, settings, &shape::PLAN), mode, false)
     }
@@ -182,7 +182,7 @@ impl Plan {
         self.specs.range(of_step(0)..=of_step(usize::MAX)).map(|(_, spec)| spec)
     }
 
-    /// The same at one of its steps; `None` is the plan itself.
+    /// The plan as it runs in a mode on an engine at one of its steps; `None` is the plan itself.
     pub fn at_step(&self, mode: Mode, runs_on: &str, step: Option<&str>) -> Option<&PlanSpec> {
         self.steps(mode, runs_on).find(|spec| spec.step.as_deref() == step)
     }

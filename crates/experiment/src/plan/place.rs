@@ -21,7 +21,7 @@ pub(super) fn placed(document: &DeTable<'_>, problem: &Problem) -> Misplaced {
     }
 }
 
-/// The same for what serde said about a table: the key or the value that its message names.
+/// A mistake that serde told of a table, at the key or the value that its message names.
 pub(super) fn closer(document: &DeTable<'_>, wrong: Misplaced) -> Misplaced {
     let Some(span) = &wrong.span else { return wrong };
     let Some((path, table)) = table_at(document, span, Vec::new()) else { return wrong };

@@ -53,9 +53,9 @@ pub struct SingleScenario {
     pub workload_name: String,
     tables: Tables,
     source: Source,
-    /// The same as a document, with what was laid over it and the workload under its name.
+    /// The scenario as a document, with what was laid over it and the workload under its name.
     document: toml::Table,
-    /// Where files are that it names.
+    /// The folder that files are named from.
     folder: Option<PathBuf>,
     /// Whether the command line named the network, so that what is kept of a run has a file of it.
     named_outside: bool,
@@ -113,8 +113,8 @@ impl SingleScenario {
         read(&source, None).map_err(|first| source.refusal(vec![first]))
     }
 
-    /// The same with settings that are laid over it, and on another network if there is one: the word for it, and the network; a file is
-    /// named by a path from the current folder.
+    /// Reads a scenario with settings that are laid over it, and on another network if there is one: the word for it, and the network; a
+    /// file is named by a path from the current folder.
     pub fn parse_with(
         origin: &str,
         text: &str,

@@ -102,7 +102,7 @@ impl Source {
         Ok(setting::moved(value, &span))
     }
 
-    /// Where a setting stands: behind the text, in the order of the settings.
+    /// The place of a setting: behind the text, in the order of the settings.
     fn span(&self, number: usize) -> Range<usize> {
         let start = self.text.len() + 1 + number;
         start..start

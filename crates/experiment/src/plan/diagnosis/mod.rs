@@ -67,7 +67,7 @@ pub(super) struct Mended<'a> {
     pub(super) document: Spanned<DeTable<'a>>,
     /// Paths whose values nobody meant.
     made_up: Vec<Vec<String>>,
-    /// Whether everything is in it that was meant.
+    /// `false`: something that was meant had to be taken out.
     is_whole: bool,
 }
 

@@ -89,7 +89,7 @@ impl PlanSpec {
         self.try_fabrics().map_err(|(_, message)| message)
     }
 
-    /// The same; the error has the number of the point, from 0.
+    /// Builds the network of every point; an error has the number of the point, from 0.
     pub(super) fn try_fabrics(&self) -> Result<Vec<Fabric>, (usize, String)> {
         let mut fabrics: Vec<Fabric> = Vec::new();
         for (number, point) in self.points.iter().enumerate() {
