@@ -173,7 +173,7 @@ Examples:
   weft sim leaf-spine-small --workload web-search --load 60% --duration 20s --out results/today
   weft sim leaf-spine-small --workload shuffle --trace flow=17
   weft sim --fabric fat-tree:k=4,server_rate=10G --workload web-search --load 80% --duration 5ms
-  weft sim my-scenario.toml --fabric fat-tree:k=8          its traffic on another network
+  weft sim web-search-dctcp --fabric fat-tree:k=8,server_rate=10G    its traffic on another network
   weft sim my-scenario.toml --seed 7 --capture leaf1:spine1 -w uplink.pcapng -o json
   weft sim my-scenario.toml --set transport.congestion_control=dctcp --set switching.ecn_threshold='97500 B'
 

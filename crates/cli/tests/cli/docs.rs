@@ -30,6 +30,14 @@ fn the_readme_pasted_block_by_block() {
     }
 }
 
+/// Its plan in the lab and its fabrics included.
+#[test]
+fn scenarios_and_plans_of_ones_own_as_documented() {
+    if weft_needs::packages("build") {
+        run_page("docs/scenarios.md", "that are for this machine ran");
+    }
+}
+
 /// A page of that text, pasted: whether it ran, and what was said of it.
 fn pasted(page_text: &str) -> (bool, String) {
     let dir = tempfile::tempdir().unwrap();

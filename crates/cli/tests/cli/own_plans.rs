@@ -354,3 +354,43 @@ fn a_scenario_takes_settings_as_well() {
     assert_eq!(said, refused(2, &wrong));
     assert!(said.starts_with("weft: leaf-spine-small: workload: `shift` is 99"), "{said}");
 }
+
+/// [`PLAN`] with a sweep over sizes of flows, and a claim on the last.
+fn with_sizes() -> String {
+    PLAN.replace(
+        "[sweep.balance]\nsets = [\"switching.load_balance\"]\nvalues = [\"flow-ecmp\", \"packet-spray\"]",
+        SIZES,
+    )
+}
+
+const SIZES: &str = r#"[[claims]]
+id = "goodput.all.400kB"
+relation = "info"
+unit = "bit/s"
+
+[sweep.size]
+sets = ["workload.all.bytes_per_flow"]
+values = ["200 kB", "400 kB"]"#;
+
+#[test]
+fn a_claim_on_a_place_that_a_setting_took_away_is_told_with_the_setting_and_the_places() {
+    let dir = Folder::new();
+    let plan = dir.file("mine.toml", &with_sizes());
+    let setting = "sweep.size.values=[200 kB, 800 kB]";
+    let said = refused(2, &["run", &plan, "-q", "--out", &dir.path("out"), "--set", setting]);
+    let told = "claim `goodput.all.400kB`: the plan has nothing called `400kB` for `size`; it has: 200kB, 800kB";
+    assert_eq!(said.trim_end(), format!("weft: --set {setting}: {told}"));
+    // Where the file is to blame, its line is told, and the name once.
+    let file = dir.file("wrong.toml", &with_sizes().replace("goodput.all.400kB", "goodput.all.500kB"));
+    let said = refused(2, &["run", &file, "--dry-run"]);
+    assert!(said.contains(&format!("wrong.toml:{}: claim `", place(&read(&file), "id = \"goodput"))), "{said}");
+    assert!(said.matches("goodput.all.500kB").count() == 1 && said.contains("it has: 200kB, 400kB"), "{said}");
+    for (id, says) in [
+        ("goodput.al.400kB", "nothing called `al` for `workload`; it has: all"),
+        ("goodputt.all.400kB", "no such metric; did you mean `goodput`?"),
+    ] {
+        let file = dir.file("wrong.toml", &with_sizes().replace("goodput.all.400kB", id));
+        let said = refused(2, &["run", &file, "--dry-run"]);
+        assert!(said.contains(says) && said.matches(id).count() == 1, "{said}");
+    }
+}

@@ -27,7 +27,7 @@ impl Effects {
         let mut broken = Vec::new();
         for finding in findings {
             let message = finding.refusal().unwrap_or_default();
-            let problem = Problem { message, path: finding.path, point };
+            let problem = Problem { message, path: finding.path, point, axis: None };
             match finding.effect {
                 Effect::Some => self.working.extend([finding.setting]),
                 Effect::None(_) => drop(self.idle.entry(finding.setting).or_insert((layer, problem))),

@@ -41,7 +41,9 @@ impl std::fmt::Display for Mistake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let last = self.key.rsplit('.').next().unwrap_or_default();
         let names = |key: &str| [format!("`{key}`"), format!(".{key}`")].iter().any(|name| self.message.contains(name));
-        match self.key.is_empty() || names(last) {
+        // Of a member the name says more than the key `id`.
+        let member = self.key.strip_suffix(".id").and_then(|key| Some(key.split_once('.')?.1));
+        match self.key.is_empty() || names(last) || member.is_some_and(names) {
             true => write!(f, "{}: {}", self.place, self.message),
             false => write!(f, "{}: `{}`: {}", self.place, self.key, self.message),
         }
@@ -66,13 +68,15 @@ pub(super) struct Problem {
     pub(super) path: Vec<String>,
     /// The number of the point of the sweep, from 0.
     pub(super) point: usize,
+    /// The axis of the sweep that lacks what the message is about: where the command line set it, that is to blame.
+    pub(super) axis: Option<String>,
 }
 
 impl Problem {
     /// A problem at a dotted path; empty where no place is to blame.
     pub(super) fn new(message: impl Into<String>, path: &str) -> Self {
         let path = path.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect();
-        Self { message: message.into(), path, point: 0 }
+        Self { message: message.into(), path, point: 0, axis: None }
     }
 
     /// A problem at a key of a member of a list of tables with an `id`.

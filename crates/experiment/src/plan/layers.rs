@@ -2,7 +2,6 @@
 //! text.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -20,20 +19,27 @@ pub(super) struct Layer<'a> {
     step: Option<String>,
     axes: Vec<Axis>,
     pub(super) points: Vec<PointDocument<'a>>,
-    /// The folder that files are named from.
-    folder: Option<PathBuf>,
+    /// The text that the plan is read from, and what the command line sets of it here.
+    source: &'a Source,
+    is_set: bool,
 }
 
 impl<'a> Layer<'a> {
     /// The layer with other documents of its points.
     pub(super) fn with(&self, documents: impl Iterator<Item = Spanned<DeTable<'a>>>) -> Self {
         let points = self.points.iter().zip(documents).map(|(point, document)| point.with(document)).collect();
-        let (runs_on, step, folder) = (self.runs_on.clone(), self.step.clone(), self.folder.clone());
-        Self { mode: self.mode, runs_on, step, axes: self.axes.clone(), points, folder }
+        Self { points, axes: self.axes.clone(), runs_on: self.runs_on.clone(), step: self.step.clone(), ..*self }
     }
 
     /// The problem with its place in the document of its point.
     pub(super) fn placed(&self, problem: &Problem) -> Misplaced {
+        if let Some(axis) = problem.axis.as_deref().filter(|_| self.is_set) {
+            let is_of_axis = |_: usize, setting: &Setting| setting.path().starts_with(&["sweep".into(), axis.into()]);
+            if let Err(set) = self.source.refuse_setting(&is_of_axis, &|_| problem.message.clone()) {
+                // The setting begins with its key.
+                return set.with_key(&[]);
+            }
+        }
         place::placed(self.points[problem.point].document.get_ref(), problem)
     }
 
@@ -42,7 +48,7 @@ impl<'a> Layer<'a> {
         let points = self.points.iter().map(PointDocument::read).collect::<Result<Vec<_>, _>>()?;
         let shared = points.first().expect("every axis has a place").spec.clone();
         let runs_on = self.runs_on.clone().unwrap_or_else(|| shared.engines.join("+"));
-        let (step, folder) = (self.step.clone(), self.folder.clone());
+        let (step, folder) = (self.step.clone(), self.source.folder());
         let spec = PlanSpec { axes: self.axes.clone(), points, runs_on, step, folder, ..shared };
         spec.with_question_set().map_err(|message| {
             let place = self.points[0].document.get_ref().get_key_value("questions").map(|(key, _)| key.span());
@@ -133,7 +139,7 @@ fn swept<'a>(
         };
         source.refuse_hidden(point.document.get_ref(), &why)?;
     }
-    Ok(Layer { mode, runs_on, step: None, axes, points, folder: source.folder() })
+    Ok(Layer { mode, runs_on, step: None, axes, points, source, is_set })
 }
 
 /// Takes `[engine.NAME]` of every engine of the plan; an engine without a table has an empty one.

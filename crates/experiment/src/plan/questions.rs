@@ -248,9 +248,10 @@ pub(super) fn check(spec: &PlanSpec) -> Vec<Problem> {
             if spec.metric_of(name).is_some_and(|(metric, _)| !places.contains_key(metric.id.as_str())) {
                 continue;
             }
-            if let Err(error) = check_name(spec, &places, name) {
-                let message = format!("claim `{}` names `{name}`: {error}", claim.id);
-                problems.push(Problem::of("claims", &claim.id, key, message));
+            if let Err((error, axis)) = check_name(spec, &places, name) {
+                let names = if name == claim.id { String::new() } else { format!(" names `{name}`") };
+                let message = format!("claim `{}`{names}: {error}", claim.id);
+                problems.push(Problem { axis, ..Problem::of("claims", &claim.id, key, message) });
             }
         }
     }
@@ -284,34 +285,57 @@ fn check_figure(database: &Database, figure: &FigureQuestion) -> Result<(), Prob
 }
 
 /// Whether a metric of this name may come out of the plan's questions, whose places are given. What stands behind its name must be
-/// there somewhere: a place of an axis, a workload, an overlay, a node of a fabric, or a value or word of the plan.
-fn check_name(spec: &PlanSpec, places: &BTreeMap<&str, Vec<String>>, name: &str) -> Result<(), String> {
+/// there somewhere: a place of an axis, a workload, an overlay, a node of a fabric, or a value or word of the plan. An error says why, and
+/// of which axis the place is.
+fn check_name(
+    spec: &PlanSpec,
+    places: &BTreeMap<&str, Vec<String>>,
+    name: &str,
+) -> Result<(), (String, Option<String>)> {
     let Some((metric, place)) = spec.metric_of(name) else {
         let known: Vec<&str> = places.keys().copied().collect();
         let advice = super::meant::did_you_mean(name.split('.').next().unwrap_or(name), &known);
-        let advice = advice.unwrap_or_else(|| format!("it has: {}", known.join(", ")));
-        return Err(format!("the plan has no such metric; {advice}"));
+        let advice = advice.unwrap_or_else(|| match known.as_slice() {
+            [] => "it asks none; add `questions = \"flow-summary\"`, or [[metrics]] of its own".to_owned(),
+            _ => format!("it has: {}", known.join(", ")),
+        });
+        return Err((format!("the plan has no such metric; {advice}"), None));
     };
     let columns = &places[metric.id.as_str()];
     let parts: Vec<&str> =
         if place.is_empty() { Vec::new() } else { place.splitn(columns.len().max(1), '.').collect() };
     if parts.len() != columns.len() {
         let whole = std::iter::once(&metric.id).chain(columns).cloned().collect::<Vec<_>>().join(".");
-        return Err(format!("the metric's name is `{whole}`"));
+        return Err((format!("the metric's name is `{whole}`"), None));
     }
-    match parts.iter().zip(columns).find(|(part, column)| !is_known(spec, column, part)) {
-        Some((part, column)) => Err(format!("the plan has nothing called `{part}` for `{column}`")),
-        None => Ok(()),
+    let Some((part, column)) = parts.iter().zip(columns).find(|(part, column)| !is_known(spec, column, part)) else {
+        return Ok(());
+    };
+    let axis = spec.axes.iter().find(|axis| axis.name == *column).map(|axis| axis.name.clone());
+    let there = places_of(spec, column).filter(|there| !there.is_empty());
+    let there = there.map_or_else(String::new, |there| format!("; it has: {}", there.join(", ")));
+    Err((format!("the plan has nothing called `{part}` for `{column}`{there}"), axis))
+}
+
+/// What stands in a column of metrics' names, where the plan lists it; `None` of a column whose values come out of rows.
+fn places_of(spec: &PlanSpec, column: &str) -> Option<Vec<String>> {
+    if spec.axes.iter().any(|axis| axis.name == column) {
+        return Some(spec.labels_of(column).to_vec());
     }
+    let points = || spec.points.iter().map(|point| &point.spec);
+    let names: BTreeSet<String> = match column {
+        "overlay" => points().flat_map(|spec| &spec.overlays).map(|overlay| overlay.name().to_owned()).collect(),
+        "workload" => points().flat_map(|spec| spec.workload.keys().cloned()).collect(),
+        _ => return None,
+    };
+    Some(names.into_iter().collect())
 }
 
 fn is_known(spec: &PlanSpec, column: &str, part: &str) -> bool {
-    if spec.axes.iter().any(|axis| axis.name == column) {
-        return spec.labels_of(column).iter().any(|label| label == part);
+    if let Some(there) = places_of(spec, column) {
+        return there.iter().any(|place| place == part);
     }
     match column {
-        "overlay" => spec.points.iter().flat_map(|point| &point.spec.overlays).any(|overlay| overlay.name() == part),
-        "workload" => spec.points.iter().any(|point| point.spec.workload.contains_key(part)),
         "switch" => spec.build_fabrics().is_ok_and(|all| all.iter().any(|fabric| fabric.find(part).is_some())),
         _ => {
             let shared = query::derived::views(spec.measured.as_deref());
