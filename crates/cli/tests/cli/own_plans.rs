@@ -394,3 +394,48 @@ fn a_claim_on_a_place_that_a_setting_took_away_is_told_with_the_setting_and_the_
         assert!(said.contains(says) && said.matches(id).count() == 1, "{said}");
     }
 }
+
+#[test]
+fn tables_that_are_written_as_words_are_told_as_tables() {
+    let dir = Folder::new();
+    let spellings = [
+        "`\"flow-ecmp\"`",
+        "`\"packet-spray\"`",
+        "`{ flowlet = { gap = .. } }`",
+        "`{ rehash = { hold = .., large = .. } }`",
+        "`\"spanning-tree\"`",
+    ];
+    let listed = |said: &str| spellings.iter().all(|one| said.contains(one));
+    for (word, says) in [
+        ("\"flowlet\"", "`flowlet` is a table: `{ flowlet = { gap = .. } }`"),
+        ("\"rehash\"", "`rehash` is a table: `{ rehash = { hold = .., large = .. } }`"),
+        ("\"conga\"", "unknown variant `conga`; expected one of "),
+        ("3", "`3` is a whole number; it must be one of "),
+        ("{ conga = 3 }", "unknown variant `conga`; expected one of "),
+    ] {
+        let text = PLAN.split("[sweep.balance]").next().map(str::to_owned).unwrap_or_default()
+            + &format!("[switching]\nload_balance = {word}\n\n[sampling]\ninterval = \"1 ms\"\ntime_limit = \"1 s\"\n");
+        let file = dir.file("wrong.toml", &text);
+        let said = refused(2, &["run", &file, "--dry-run"]);
+        assert!(said.contains(says), "`{says}` is not in: {said}");
+        assert!(!says.ends_with("one of ") || listed(&said), "not all that there are: {said}");
+    }
+    let table = "\"flow-ecmp\", { flowlet = { gap = \"1 us\" } }";
+    let file = dir.file("wrong.toml", &PLAN.replace("\"flow-ecmp\", \"packet-spray\"", table));
+    let said = refused(2, &["run", &file, "--dry-run"]);
+    assert!(
+        said.contains("a value of an axis is a number or a text") && said.contains("`[[sweep.balance.variant]]`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_workload_without_a_name_is_told_in_one_line() {
+    let dir = Folder::new();
+    let file = dir.file("mini.toml", &PLAN.replace("[workload.all]", "[workload]"));
+    let said = refused(2, &["run", &file, "--dry-run"]);
+    let line = said.lines().find(|line| line.contains("a plan's workload has a name: `[workload.NAME]`"));
+    let line = line.unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains(&format!("mini.toml:{}", place(&read(&file), "kind = "))), "{said}");
+    assert_eq!(said.matches("workload").count(), line.matches("workload").count(), "told more than once: {said}");
+}

@@ -124,6 +124,19 @@ impl Shape {
         variants.iter().find(|variant| variant["properties"][tag]["const"] == word)
     }
 
+    /// The tables that a variant may be written as: the key of each, and the whole with the keys in it that it needs.
+    fn tables_of<'s>(&'s self, variants: &'s [Json]) -> Vec<(&'s str, String)> {
+        let written = |(key, inner): (&'s String, &'s Json)| {
+            let needs = self.resolved(inner).1.get("required").and_then(Json::as_array);
+            let needs = needs.into_iter().flatten().filter_map(Json::as_str).map(|key| format!("{key} = .."));
+            let needs = needs.collect::<Vec<_>>().join(", ");
+            let inside = if needs.is_empty() { "..".to_owned() } else { format!("{{ {needs} }}") };
+            (key.as_str(), format!("{{ {key} = {inside} }}"))
+        };
+        let properties = |variant: &'s Json| variant.get("properties").and_then(Json::as_object);
+        variants.iter().filter_map(properties).flatten().map(written).collect()
+    }
+
     /// A schema without references and without `null`, and the name of its type where it has one.
     fn resolved<'s>(&'s self, mut schema: &'s Json) -> (Option<&'s str>, &'s Json) {
         let mut name = None;
@@ -143,6 +156,23 @@ impl Shape {
             }
         }
     }
+}
+
+/// What is wrong with a word where some variants are words and others tables: a table that is written as a word has its own spelling told.
+fn no_variant(text: &str, words: &[&str], tables: &[(&str, String)]) -> (String, Mend) {
+    if let Some((_, table)) = tables.iter().find(|(key, _)| *key == text) {
+        return (format!("`{text}` is a table: `{table}`"), Mend::Nothing);
+    }
+    let keys: Vec<&str> = words.iter().copied().chain(tables.iter().map(|(key, _)| *key)).collect();
+    let advice = did_you_mean(text, &keys).unwrap_or_else(|| match tables {
+        [(_, only)] if words.is_empty() => format!("expected `{only}`"),
+        _ => format!("expected one of {}", written(words, tables)),
+    });
+    let mend = match meant(text, words).as_slice() {
+        [only] => Mend::Word((*only).to_owned()),
+        _ => Mend::Nothing,
+    };
+    (format!("unknown variant `{text}`; {advice}"), mend)
 }
 
 /// The key whose value says which variant a table is.
@@ -232,15 +262,27 @@ impl Walk<'_> {
 
     fn one_of(&mut self, variants: &[Json], value: &Spanned<DeValue<'_>>) {
         let words: Vec<&str> = variants.iter().flat_map(words_of).collect();
+        let is_tagged = tag_of(variants).is_some();
+        let tables = if is_tagged { Vec::new() } else { self.shape.tables_of(variants) };
         match value.get_ref() {
             DeValue::Table(table) => match tag_of(variants) {
                 Some(tag) => self.tagged(variants, tag, table, value.span()),
                 None => self.keyed(variants, table, value.span()),
             },
-            DeValue::String(_) if !words.is_empty() => self.word(&words, value),
+            DeValue::String(text) if !words.is_empty() && tables.is_empty() || words.contains(&text.as_ref()) => {
+                self.word(&words, value);
+            }
+            DeValue::String(text) if !is_tagged => {
+                let (wrong, mend) = no_variant(text, &words, &tables);
+                self.tell(Some(value.span()), wrong, mend);
+            }
+            other if is_tagged => {
+                let message = format!("{} is {}; a table must stand here", shown(other), article(other));
+                self.tell(Some(value.span()), message, Mend::Nothing);
+            }
             other => {
-                let message =
-                    format!("{} is {}; it must be one of {}", shown(other), article(other), listed(&names(variants)));
+                let all = written(&words, &tables);
+                let message = format!("{} is {}; it must be one of {all}", shown(other), article(other));
                 self.tell(Some(value.span()), message, Mend::Nothing);
             }
         }
@@ -280,17 +322,20 @@ impl Walk<'_> {
                 }
                 None => {
                     let names = names(variants);
+                    let mut wrong = unknown("variant", key.get_ref(), &names);
+                    if did_you_mean(key.get_ref(), &names).is_none() {
+                        let words: Vec<&str> = variants.iter().flat_map(words_of).collect();
+                        wrong = no_variant(key.get_ref(), &words, &self.shape.tables_of(variants)).0;
+                    }
                     self.path.push(key.get_ref().to_string());
-                    self.tell(
-                        Some(key.span()),
-                        unknown("variant", key.get_ref(), &names),
-                        renamed(key.get_ref(), &names),
-                    );
+                    self.tell(Some(key.span()), wrong, renamed(key.get_ref(), &names));
                     self.path.pop();
                 }
             },
             None => {
-                let message = format!("it takes one key, which is one of {}", listed(&names(variants)));
+                let words: Vec<&str> = variants.iter().flat_map(words_of).collect();
+                let all = written(&words, &self.shape.tables_of(variants));
+                let message = format!("it takes one key; it must be one of {all}");
                 self.tell(Some(span), message, Mend::Nothing);
             }
         }
@@ -339,6 +384,12 @@ impl Walk<'_> {
         let none = serde_json::Map::new();
         let properties = schema.get("properties").and_then(Json::as_object).unwrap_or(&none);
         let others = schema.get("additionalProperties");
+        let is_without_names = self.path == ["workload"] && others.is_some_and(Json::is_object);
+        let plain = table.iter().filter(|(_, value)| is_without_names && !value.get_ref().is_table());
+        if let Some((key, _)) = plain.min_by_key(|(key, _)| key.span().start) {
+            let message = "a plan's workload has a name: `[workload.NAME]`; `weft sim` runs a scenario, whose has none";
+            return self.tell(Some(key.span()), message.to_owned(), Mend::Nothing);
+        }
         let known: Vec<&str> = properties.keys().map(String::as_str).collect();
         let required = schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
         let mut missing: Vec<&str> = required.filter(|key| !table.contains_key(*key)).collect();
@@ -401,14 +452,22 @@ fn words_of(variant: &Json) -> Vec<&str> {
     constant.into_iter().chain(several).collect()
 }
 
-/// Words and keys of variants.
+/// Words and tables as they are written.
+fn written(words: &[&str], tables: &[(&str, String)]) -> String {
+    let all = words.iter().map(|word| format!("`\"{word}\"`"));
+    all.chain(tables.iter().map(|(_, table)| format!("`{table}`"))).collect::<Vec<_>>().join(", ")
+}
+
+/// Words and keys of variants, each once.
 fn names(variants: &[Json]) -> Vec<&str> {
     let mut all = Vec::new();
     for variant in variants {
-        all.extend(words_of(variant));
-        all.extend(
-            variant.get("properties").and_then(Json::as_object).into_iter().flatten().map(|(key, _)| key.as_str()),
-        );
+        let keys = variant.get("properties").and_then(Json::as_object).into_iter().flatten();
+        for name in words_of(variant).into_iter().chain(keys.map(|(key, _)| key.as_str())) {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
     }
     all
 }
@@ -529,7 +588,7 @@ impl Shape {
         let table = here.and_then(|value| value.get_ref().as_table());
         match table.and_then(|table| self.tagged(variants, table)) {
             Some(variant) => keys(variant),
-            None => variants.iter().flat_map(keys).collect(),
+            None => names(variants).into_iter().map(str::to_owned).collect(),
         }
     }
 }

@@ -287,7 +287,13 @@ fn parse_values<'a>(name: &str, raw: &RawAxis, values: Spanned<DeValue<'a>>) -> 
     };
     let one = |value: Spanned<DeValue<'a>>| {
         let label = label_of(value.get_ref())
-            .ok_or_else(|| Misplaced::at(value.span(), "a value of an axis is a number or a text"))?;
+            .ok_or_else(|| {
+            let message = format!(
+                "a value of an axis is a number or a text; for anything else give variants, each with an `id` and the tables \
+                 that it changes: `[[sweep.{name}.variant]]`"
+            );
+            Misplaced::at(value.span(), message)
+        })?;
         let change = if name == ENGINE_AXIS { Change::Engine } else { Change::Set(raw.sets.clone(), value) };
         Ok((label, change))
     };
