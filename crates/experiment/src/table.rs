@@ -1,6 +1,7 @@
 //! Tables of claims and of metrics as text cells, for the terminal and the report.
 
-use crate::plan::Relation;
+use crate::metric::Limit;
+use crate::plan::{LAB, Relation};
 use crate::summary::{ClaimResult, MetricReading, RunSummary};
 
 /// Headings of [`claims_table`].
@@ -146,6 +147,23 @@ pub fn metric_intervals(summary: &RunSummary) -> Option<String> {
         }
     }
     (!made.is_empty()).then(|| format!("below a number: its interval over the repetitions ({})", made.join("; ")))
+}
+
+/// What to know of numbers that one repetition in the lab gave; `None` where there is none. Another repetition there meets other ports,
+/// timers and cores, so its numbers are others; in the simulator they follow from the seed.
+pub fn single_samples(summary: &RunSummary) -> Option<&'static str> {
+    let has_lab = summary.engine.split('+').any(|engine| engine == LAB);
+    let is_single = |n: usize, limited_by: Option<&str>| n == 1 && limited_by != Some(Limit::Computed.name());
+    let of_lab = |metric: &MetricReading| metric.place.get("engine").is_none_or(|engine| engine == LAB);
+    let metric = |metric: &MetricReading| is_single(metric.n, Some(&metric.limited_by)) && of_lab(metric);
+    let claim = |claim: &ClaimResult| {
+        let is_shown = claim.relation == Relation::Info && claim.ours.is_some() && !claim.exact;
+        is_shown && is_single(claim.n, claim.limited_by.as_deref())
+    };
+    (has_lab && (summary.metrics.iter().any(metric) || summary.claims.iter().any(claim))).then_some(
+        "one repetition in the lab has no interval, and another may differ by more than\n\
+         the variants do; --set repetitions=3 makes intervals",
+    )
 }
 
 /// How many metrics a run has, and at how many variants.
@@ -316,6 +334,26 @@ mod tests {
             metrics: [of("goodput"), of("worst_goodput")].concat(),
             variants: ["balance", "load"].map(str::to_owned).to_vec(),
             ..RunSummary::default()
+        }
+    }
+
+    #[test]
+    fn one_repetition_in_the_lab_says_that_it_has_no_interval() {
+        let mut summary = two_by_two(None);
+        let said = |summary: &RunSummary| single_samples(summary).is_some();
+        for (engine, n, is_said) in
+            [("lab", 1, true), ("lab", 3, false), ("sim", 1, false), ("calc", 1, false), ("lab+sim", 1, true)]
+        {
+            summary.engine = engine.to_owned();
+            summary.metrics.iter_mut().for_each(|metric| metric.n = n);
+            assert_eq!(said(&summary), is_said, "{engine} {n}");
+        }
+        summary.metrics.iter_mut().for_each(|metric| metric.limited_by = Limit::Computed.name().to_owned());
+        assert!(!said(&summary), "calculations are the same each time");
+        let info = |n, exact| ClaimResult { ours: Some(1.0), n, exact, ..ClaimResult::bare("goodput") };
+        for (n, exact, is_said) in [(1, false, true), (1, true, false), (3, false, false)] {
+            let claims = vec![info(n, exact)];
+            assert_eq!(said(&RunSummary { engine: "lab".to_owned(), claims, ..RunSummary::default() }), is_said);
         }
     }
 

@@ -211,8 +211,8 @@ fn print_claims(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
     }
     if format == Output::Table {
         let (counts, look) = (summary.counts(), where_to_look(&outcome.run_dir, &outcome.replays));
-        let rates = rates(summary);
-        output::print_line(&format!("\n{}\n{counts}; * required\n{rates}{look}", summary.headline()))?;
+        let (rates, single) = (rates(summary), single(summary));
+        output::print_line(&format!("\n{single}{}\n{counts}; * required\n{rates}{look}", summary.headline()))?;
     }
     Ok(())
 }
@@ -248,8 +248,13 @@ fn print_metrics(outcome: &RunOutcome, format: Output) -> Result<(), Failure> {
     let intervals = table::metric_intervals(summary).map(|said| format!("{said}\n")).unwrap_or_default();
     let look = where_to_look(&outcome.run_dir, &outcome.replays);
     let counts = if summary.claims.is_empty() { String::new() } else { format!("{}\n", summary.counts()) };
-    let rates = rates(summary);
-    output::print_line(&format!("\n{intervals}{}\n{counts}{rates}{look}", summary.headline()))
+    let (rates, single) = (rates(summary), single(summary));
+    output::print_line(&format!("\n{intervals}{single}{}\n{counts}{rates}{look}", summary.headline()))
+}
+
+/// The line about numbers that one repetition gave.
+fn single(summary: &RunSummary) -> String {
+    table::single_samples(summary).map(|said| format!("{said}\n")).unwrap_or_default()
 }
 
 /// The line that says which of the plan's rates ran and why, where that was asked for or looked for.
