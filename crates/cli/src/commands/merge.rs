@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use weft_experiment::run_folder::FolderError;
 use weft_experiment::runner::{self, MergeError, RunOptions};
 
 use super::run;
@@ -23,10 +22,8 @@ pub(crate) fn merge(args: &MergeArgs, quiet: bool) -> Result<ExitCode, Failure> 
 pub(super) fn failure(error: MergeError) -> Failure {
     match error {
         MergeError::Run(error) => run::failure(error),
-        MergeError::Differs { .. }
-        | MergeError::OtherWeft { .. }
-        | MergeError::Twice { .. }
-        | MergeError::Folder(FolderError::NoShard(_) | FolderError::WholeRun(_)) => Failure::usage(error),
+        MergeError::Folder(ref folder) if folder.is_misnamed() => Failure::usage(error),
+        MergeError::Differs { .. } | MergeError::OtherWeft { .. } | MergeError::Twice { .. } => Failure::usage(error),
         MergeError::Missing { .. } | MergeError::Plan { .. } | MergeError::Folder(_) => Failure::failed(error),
     }
 }

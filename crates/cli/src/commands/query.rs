@@ -37,7 +37,8 @@ fn tables(database: &Database) -> Answer {
 
 fn failure(error: QueryError) -> Failure {
     match error {
-        QueryError::Statement(_) | QueryError::NoRun(_) => Failure::usage(error),
+        QueryError::Folder(ref folder) if folder.is_misnamed() => Failure::usage(error),
+        QueryError::Statement(_) => Failure::usage(error),
         QueryError::Folder(_) | QueryError::Plan { .. } | QueryError::TooLarge => Failure::failed(error),
     }
 }

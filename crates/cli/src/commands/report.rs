@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_experiment::comparison::{self, Bar, Held, Reading};
-use weft_experiment::report::redraw;
+use weft_experiment::report::{ReportError, redraw};
 
 use crate::args::{Output, ReportArgs};
 use crate::exit::{self, Failure};
@@ -43,7 +43,10 @@ fn hold(bars: &[Bar], readings: &[Reading]) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
-    let redrawn = redraw(&args.runs).map_err(Failure::failed)?;
+    let redrawn = redraw(&args.runs).map_err(|error| match &error {
+        ReportError::Folder(folder) if folder.is_misnamed() => Failure::usage(error),
+        _ => Failure::failed(error),
+    })?;
     let (readings, format) = (comparison::readings(&redrawn.summaries), args.output.output);
     let page = redrawn.page.display().to_string();
     if format != Output::Table || !readings.is_empty() {

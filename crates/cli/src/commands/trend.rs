@@ -30,7 +30,9 @@ pub(crate) fn trend(args: &TrendArgs) -> Result<ExitCode, Failure> {
         ByChoice::Folder => By::Folder,
     };
     let points = args.folders.iter().map(|folder| trend::read(folder)).collect::<Result<Vec<_>, _>>();
-    let mut rows = trend::rows(&points.map_err(Failure::failed)?, by, args.least.share());
+    let points =
+        points.map_err(|error| if error.is_misnamed() { Failure::usage(error) } else { Failure::failed(error) })?;
+    let mut rows = trend::rows(&points, by, args.least.share());
     let count = |wanted: Change| rows.iter().filter(|row| row.change == Some(wanted)).count();
     let (worse, better, other) = (count(Change::Worse), count(Change::Better), count(Change::Other));
     let unknown = count(Change::Unknown) > 0;

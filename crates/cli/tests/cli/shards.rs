@@ -127,7 +127,7 @@ fn what_cannot_be_a_shard_is_refused_in_a_line() {
         (&["run", SWEEP, "--shard", "4/3"][..], "`4/3` is no part of a run; write i/n"),
         (&["run", SWEEP, "--shard", "1/13"], "has 12 trials, so at most as many shards, not 13"),
         (&["run", "vl2/smoke", "--engine", "lab", "--shard", "1/2"], "shards are for the simulator and calculations"),
-        (&["merge", "nowhere"], "nowhere is no shard"),
+        (&["merge", "nowhere"], "there is no folder nowhere"),
         (&["merge"], "<SHARD>..."),
     ] {
         let output = done(dir.path(), args);

@@ -249,3 +249,22 @@ fn folders_that_are_broken_are_refused_with_the_file() {
     let nothing = run(&["query", &dir.path().display().to_string(), "select 1"]);
     assert!(text(&nothing.stderr).contains("`weft sim --out`"), "{}", text(&nothing.stderr));
 }
+
+#[test]
+fn a_name_of_no_run_folder_is_refused_alike_by_all_that_take_one() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (none, empty) = (dir.path().join("none"), dir.path().join("empty"));
+    std::fs::create_dir(&empty).expect("the folder is ours");
+    let (none, empty) = (none.display().to_string(), empty.display().to_string());
+    for verb in ["report", "trend", "query", "merge"] {
+        for (folder, says) in [
+            (&none, format!("there is no folder {none}")),
+            (&empty, format!("{empty} is no {}", if verb == "merge" { "shard: " } else { "run folder; " })),
+        ] {
+            let output = run(&[verb, folder]);
+            let error = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "weft {verb}: {error}");
+            assert!(error.contains(&says), "weft {verb}: `{says}` is not in: {error}");
+        }
+    }
+}

@@ -43,9 +43,6 @@ pub enum QueryError {
     /// The run's files cannot be read.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// There is no run.
-    #[error("{0} is no run folder; `weft run` and `weft sim --out` make them and say where")]
-    NoRun(String),
     /// The plan that the folder keeps cannot be read any more.
     #[error("{}: {source}", folder.display())]
     Plan {
@@ -129,16 +126,12 @@ impl Database {
     /// # Errors
     /// [`QueryError`], naming the file.
     pub fn of_run(folder: &Path) -> Result<Self, QueryError> {
-        let path = folder.join("manifest.json");
-        if !path.is_file() {
-            return Err(QueryError::NoRun(folder.display().to_string()));
-        }
         let manifest = Manifest::read(folder)?;
         let spec = manifest
             .spec()
             .map_err(|source| QueryError::Plan { folder: folder.to_owned(), source: Box::new(source) })?
             .ok_or_else(|| FolderError::Malformed {
-                path,
+                path: folder.join("manifest.json"),
                 message: "its plan does not run on its engine".to_owned(),
             })?;
         Self::with_spec(folder, &manifest.fabrics, &spec)

@@ -207,7 +207,7 @@ fn mistakes_are_told_in_one_line() {
         }
     }
     let error = Database::of_run(std::path::Path::new("/nonexistent")).unwrap_err().to_string();
-    assert_eq!(error, "/nonexistent is no run folder; `weft run` and `weft sim --out` make them and say where");
+    assert_eq!(error, "there is no folder /nonexistent");
 }
 
 #[test]

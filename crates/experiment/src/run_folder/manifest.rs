@@ -153,7 +153,7 @@ impl Manifest {
 
     /// What a run folder holds.
     pub fn read(folder: &Path) -> Result<Self, FolderError> {
-        let path = folder.join("manifest.json");
+        let path = super::manifest_of(folder)?;
         let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
         let malformed = |message: String| FolderError::Malformed { path: path.clone(), message };
         let manifest: Self = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;

@@ -71,6 +71,12 @@ pub enum FolderError {
         /// What is not the same.
         what: String,
     },
+    /// The name of a folder that is not there.
+    #[error("there is no folder {}", .0.display())]
+    Nowhere(PathBuf),
+    /// Something else than the folder of a run or measurement.
+    #[error("{} is no run folder; `weft run`, `weft sim --out` and `weft measure --out` make them and say where", .0.display())]
+    NoRun(PathBuf),
     /// There is none in the folder.
     #[error("{} is no shard: it has no shard.json; name folders that `weft run PLAN --shard i/n --out DIR` made", .0.display())]
     NoShard(PathBuf),
@@ -105,9 +111,25 @@ fn hint(error: &std::io::Error) -> &'static str {
 }
 
 impl FolderError {
+    /// Whether the command line names the wrong folder.
+    pub fn is_misnamed(&self) -> bool {
+        matches!(self, Self::Nowhere(_) | Self::NoRun(_) | Self::NoShard(_) | Self::WholeRun(_))
+    }
+
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }
+    }
+}
+
+/// The manifest of a folder that a run or a measurement made.
+pub(crate) fn manifest_of(folder: &Path) -> Result<PathBuf, FolderError> {
+    let path = folder.join("manifest.json");
+    let is_missing = |path: &Path| path.try_exists().is_ok_and(|exists| !exists);
+    match () {
+        () if is_missing(folder) => Err(FolderError::Nowhere(folder.to_owned())),
+        () if is_missing(&path) || folder.is_file() => Err(FolderError::NoRun(folder.to_owned())),
+        () => Ok(path),
     }
 }
 

@@ -243,8 +243,11 @@ fn write_manifest(folder: &Path, manifest: &ShardManifest) -> Result<(), FolderE
 fn read_manifest(folder: &Path) -> Result<ShardManifest, FolderError> {
     let path = folder.join(MANIFEST_FILE);
     if !path.exists() {
-        let is_run = folder.join("manifest.json").is_file();
-        return Err(if is_run { FolderError::WholeRun } else { FolderError::NoShard }(folder.to_owned()));
+        return Err(match super::manifest_of(folder) {
+            Ok(_) => FolderError::WholeRun(folder.to_owned()),
+            Err(FolderError::NoRun(folder)) => FolderError::NoShard(folder),
+            Err(error) => error,
+        });
     }
     let text = std::fs::read_to_string(&path).map_err(FolderError::io("read", &path))?;
     serde_json::from_str(&text).map_err(|error| FolderError::Malformed { path, message: error.to_string() })

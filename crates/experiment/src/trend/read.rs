@@ -8,11 +8,12 @@ use siphasher::sip::SipHasher13;
 
 use super::Point;
 use crate::measurement::{MeasurementManifest, MeasurementSummary, Reading};
-use crate::run_folder::{FolderError, Manifest};
+use crate::run_folder::{FolderError, Manifest, manifest_of};
 use crate::summary::RunSummary;
 
 /// Reads the folder that `weft run`, `weft sim --out`, `weft measure --out` or `weft bench --out` made.
 pub fn read(folder: &Path) -> Result<Point, FolderError> {
+    manifest_of(folder)?;
     let manifest: serde_json::Value = json(folder, "manifest.json")?;
     match manifest.get("kind").is_some() {
         true => measurement(folder),
