@@ -322,8 +322,13 @@ impl ClaimResult {
     }
 }
 
-/// Six significant digits: more would be noise, fewer would hide 0.99997.
+/// Six significant digits: more would be noise, fewer would hide 0.99997. Counts, and what lies in the middle of two, are as they are.
 fn round(value: f64) -> f64 {
+    /// Whole numbers up to this one are exact.
+    const WHOLE_MOST: f64 = 9_007_199_254_740_992.0;
+    if (2.0 * value).fract() == 0.0 && value.abs() <= WHOLE_MOST {
+        return value;
+    }
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 
@@ -373,6 +378,20 @@ mod tests {
     fn headline(claims: Vec<ClaimResult>) -> String {
         let (plan, run_dir, engine) = ("a/one".to_owned(), "r".to_owned(), "sim".to_owned());
         RunSummary { schema_version: 1, plan, engine, seed: 1, claims, run_dir, ..RunSummary::default() }.headline()
+    }
+
+    #[test]
+    fn counts_are_kept_as_they_are_and_measured_numbers_with_six_digits() {
+        for (value, kept) in [
+            (7_640_688.0, 7_640_688.0),
+            (12_345_678.5, 12_345_678.5),
+            (-9_999_999.0, -9_999_999.0),
+            (0.0, 0.0),
+            (140_860_123.25, 140_860_000.0),
+            (0.999_970_4, 0.99997),
+        ] {
+            assert_eq!(round(value), kept, "{value}");
+        }
     }
 
     #[test]

@@ -261,11 +261,12 @@ fn apart(one: f64, other: f64) -> (String, String) {
 pub fn plain(value: f64) -> String {
     let size = value.abs();
     match size {
+        _ if size == 0.0 => "0".to_owned(),
         _ if size >= 1000.0 || (size >= 1.0 && value.fract() == 0.0) => format!("{value:.0}"),
         _ if size >= 100.0 => format!("{value:.1}"),
         _ if size >= 10.0 => format!("{value:.2}"),
         _ if (0.99..1.0).contains(&size) => format!("{value:.4}"),
-        _ if size != 0.0 && size < 0.01 => format!("{value:.2e}"),
+        _ if size < 0.01 => format!("{value:.2e}"),
         _ => format!("{value:.3}"),
     }
 }
@@ -284,7 +285,9 @@ mod tests {
             (11.11, "11.11"),
             (395.0, "395"),
             (123.456, "123.5"),
-            (0.0, "0.000"),
+            (0.0, "0"),
+            (-0.0, "0"),
+            (7_640_688.0, "7640688"),
             (0.000123, "1.23e-4"),
         ];
         for (value, text) in cases {
@@ -293,6 +296,7 @@ mod tests {
         assert_eq!(quantity(1_362_000_000.0, "bit/s"), "1.362 Gbit/s");
         assert_eq!(quantity(1.8, "s"), "1.800 s");
         assert_eq!(quantity(0.94, "ratio"), "0.940");
+        assert_eq!(quantity(0.0, "packets"), "0 packets");
     }
 
     #[test]
@@ -300,7 +304,7 @@ mod tests {
         assert_eq!(range([140_850_000.0, 140_860_000.0], "bit/s"), "140.8 .. 140.9 Mbit/s");
         assert_eq!(range([1_357_020_000.0, 1_410_130_000.0], "bit/s"), "1.357 .. 1.410 Gbit/s");
         assert_eq!(range([999_000.0, 1_001_000.0], "bit/s"), "0.9990 .. 1.001 Mbit/s");
-        assert_eq!(range([0.0, 0.0], "bit/s"), "0.000 .. 0.000 bit/s");
+        assert_eq!(range([0.0, 0.0], "bit/s"), "0 .. 0 bit/s");
         assert_eq!(range([1.9, 2.1], "s"), "1.900 .. 2.100 s");
     }
 

@@ -268,3 +268,22 @@ fn a_name_of_no_run_folder_is_refused_alike_by_all_that_take_one() {
         }
     }
 }
+
+#[test]
+fn counts_are_the_same_on_the_terminal_in_the_report_and_in_the_summary() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let out = dir.path().join("run");
+    let said = ok(&["sim", "web-search-dctcp", "--quiet", "--out", &out.display().to_string()]);
+    let hops = said.lines().find_map(|line| line.split_once(" packet-hops")).expect("they are told").0;
+    let hops = hops.rsplit(' ').next().expect("a number");
+    assert!(hops.len() > 6 && !hops.ends_with('0'), "a count that rounding would change: {hops}");
+    let summary = json(&read(&out.join("summary.json")));
+    let claims = summary["claims"].as_array().expect("a list");
+    let claim = claims.iter().find(|claim| claim["id"].as_str().is_some_and(|id| id.starts_with("packet_hops")));
+    assert_eq!(claim.and_then(|claim| claim["ours"].as_f64()), hops.parse().ok(), "{summary}");
+    let page = read(&out.join("report.html"));
+    assert!(page.contains(hops), "{hops} is not in the report");
+    assert!(!page.contains(">0.000 "), "a count of nothing is 0");
+    let trend = ok(&["trend", &out.display().to_string(), "-o", "csv"]);
+    assert!(trend.contains(&format!("{hops} packets")) || trend.contains(&format!(",{hops}")), "{trend}");
+}
