@@ -344,3 +344,16 @@ fn what_a_run_comes_to_is_its_exit_code() {
         assert!(output.status.code() == Some(code) && told.contains(says), "{number}: {:?} {told}", output.status);
     }
 }
+
+#[test]
+fn flows_that_the_time_limit_cuts_off_have_a_line_of_their_own() {
+    let permutation = ["sim", "leaf-spine-small", "--workload", "permutation", "--bytes", "10MB", "--quiet"];
+    let said = ok(&[&permutation[..], &["--time-limit", "1 ms"]].concat());
+    let line = said.lines().last().unwrap_or_default();
+    assert_eq!(
+        line,
+        "time_limit 1 ms cut off 4 of 4 flows: what they sent is counted, and they have no completion time"
+    );
+    let whole = ok(&permutation);
+    assert!(!whole.contains("cut off") && !whole.contains("not done"), "{whole}");
+}

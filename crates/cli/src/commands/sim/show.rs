@@ -4,6 +4,7 @@ use serde::Serialize;
 use weft_experiment::analysis::class_summary::ClassSummary;
 use weft_experiment::plan::Setting;
 use weft_experiment::table::plain;
+use weft_scenario::units::Nanos;
 use weft_sim::{Outcome, PS_PER_NS};
 
 use super::load::Loaded;
@@ -36,6 +37,9 @@ pub(super) struct Summary {
     /// True where switches mark packets (ECN).
     #[serde(skip)]
     marks: bool,
+    /// Where flows that have not ended were cut off by it, and not by the end that the workload itself has.
+    #[serde(skip)]
+    time_limit: Option<Nanos>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<Vec<TraceRow>>,
 }
@@ -74,6 +78,8 @@ impl Summary {
             timeouts: totals.timeouts,
             fct,
             marks: loaded.scenario.switching.ecn_threshold.is_some(),
+            time_limit: Some(loaded.trial.time_limit)
+                .filter(|limit| loaded.trial.workload.ends_at().is_none_or(|end| end > *limit)),
             trace: trace.filter(|_| args.output.output == Output::Json).map(Trace::into_rows),
         }
     }
@@ -107,14 +113,23 @@ pub(super) fn print(summary: &Summary, format: Output) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What a limit did to flows that had not ended.
+fn cut_off(limit: Nanos, open: u64, flows: usize) -> String {
+    let flows = if flows == 1 { "the one flow".to_owned() } else { format!("{open} of {flows} flows") };
+    format!("time_limit {limit} cut off {flows}: what they sent is counted, and they have no completion time")
+}
+
 impl Summary {
-    /// Packets on one line, what went wrong on the other.
+    /// Packets on one line, what went wrong on the other, and on a third what the time limit cut off.
     fn totals(&self) -> String {
         let marked = if self.marks { format!(", {} marked packets", self.marked) } else { String::new() };
         let open = (self.flows as u64).saturating_sub(self.flows_done);
-        let open = if open > 0 { format!(", {open} flows not done") } else { String::new() };
+        let (open, cut) = match self.time_limit.filter(|_| open > 0) {
+            Some(limit) => (String::new(), format!("\n{}", cut_off(limit, open, self.flows))),
+            None => (if open > 0 { format!(", {open} flows not done") } else { String::new() }, String::new()),
+        };
         format!(
-            "overlay {}: {} packet-hops{marked}\n{} drops, {} retransmitted segments, {} timeouts{open}",
+            "overlay {}: {} packet-hops{marked}\n{} drops, {} retransmitted segments, {} timeouts{open}{cut}",
             self.overlay, self.packet_hops, self.drops, self.retransmits, self.timeouts
         )
     }
@@ -133,6 +148,13 @@ fn milliseconds(us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flows_that_the_limit_cut_off_are_counted() {
+        let limit = Nanos(100_000_000);
+        assert!(cut_off(limit, 4, 4).starts_with("time_limit 100 ms cut off 4 of 4 flows: "));
+        assert!(cut_off(limit, 1, 1).starts_with("time_limit 100 ms cut off the one flow: "));
+    }
 
     #[test]
     fn times_have_four_digits_in_seven_columns() {
