@@ -439,3 +439,23 @@ fn a_workload_without_a_name_is_told_in_one_line() {
     assert!(line.contains(&format!("mini.toml:{}", place(&read(&file), "kind = "))), "{said}");
     assert_eq!(said.matches("workload").count(), line.matches("workload").count(), "told more than once: {said}");
 }
+
+#[test]
+fn a_dry_run_is_of_the_engine_and_the_mode_that_are_asked_for() {
+    let dir = Folder::new();
+    let plan = PLAN.replace("engines = [\"sim\"]", "engines = [\"lab\", \"sim\"]\nexpected_s = 777").replace(
+        "kind = \"permutation\"\nbytes_per_flow = \"200 kB\"\nshift = 4",
+        "kind = \"shuffle\"\nbytes_per_flow = \"200 kB\"",
+    );
+    let plan = dir.file("mine.toml", &format!("{plan}\n[quick]\nrepetitions = 1\n"));
+    let output = run(&["run", "--dry-run", &plan, "--engine", "sim"]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
+    assert!(said.contains("\n  sim ") && !said.contains("\n  lab "), "{said}");
+    assert!(
+        text(&run(&["run", "--dry-run", &plan]).stdout).contains("\n  lab "),
+        "all engines where none is asked for"
+    );
+    let both = text(&run(&["run", "--dry-run", &plan, "--quick"]).stdout);
+    assert!(!both.contains("about 13 min"), "the whole plan's time is not that of --quick: {both}");
+}

@@ -20,6 +20,8 @@ use crate::plan::{Claim, Mode, Plan, PlanSpec, SIM};
 
 /// Packets over links that a core simulates in a second, about: `weft bench sim` measures it.
 const HOPS_PER_SECOND: f64 = 8e6;
+/// Whence an estimate is that is the plan's own word.
+const SAID: &str = "the plan's `expected_s`";
 /// Payload of a full packet.
 const PACKET_BYTES: f64 = 1460.0;
 /// Packets with the acknowledgements, one for two.
@@ -72,13 +74,23 @@ impl Forecast {
     }
 }
 
-/// Looks at a plan as it would run in a mode. An error is about the plan; what an engine lacks is part of the forecast.
-pub fn forecast(plan: &Plan, options: &RunOptions, make: MakeEngine<'_>) -> Result<Forecast, RunError> {
-    let spec = plan.for_mode(options.mode);
-    let engines = match spec.compares_engines() {
+/// Looks at a plan as it would run in a mode, on all its engines or on the one that is wanted. An error is about the plan; what an engine lacks is part of the forecast.
+pub fn forecast(
+    plan: &Plan,
+    options: &RunOptions,
+    wanted: Option<&str>,
+    make: MakeEngine<'_>,
+) -> Result<Forecast, RunError> {
+    // What engines change of the plan is told of the one that runs.
+    let of_wanted = wanted.and_then(|engine| plan.for_engine(options.mode, engine));
+    let spec = of_wanted.unwrap_or_else(|| plan.for_mode(options.mode));
+    let mut engines: Vec<Vec<String>> = match spec.compares_engines() {
         true => vec![spec.engines.clone()],
         false => spec.engines.iter().map(|engine| vec![engine.clone()]).collect(),
     };
+    if of_wanted.is_some() {
+        engines.retain(|names| Some(names.join("+").as_str()) == wanted);
+    }
     let engines = engines.iter().map(|names| on_engines(plan, names, options, make)).collect::<Result<_, _>>()?;
     let name = |claim: &Claim| format!("{}{}", claim.id, if claim.required { " *" } else { "" });
     let judged: Vec<String> = spec.claims.iter().filter(|claim| claim.is_judged()).map(name).collect();
@@ -144,6 +156,17 @@ fn on_engines(
     }
     forecast.trial_bytes = need.map(|Bytes(bytes)| bytes);
     (forecast.estimated_s, forecast.estimated_from) = time(spec, &batches, forecast.side_by_side);
+    let runs_on = |mode| plan.for_engine(mode, &spec.runs_on).map(|spec| spec.expected_s);
+    if options.mode != Mode::Default
+        && forecast.estimated_from == SAID
+        && runs_on(Mode::Default) == Some(spec.expected_s)
+    {
+        // The mode's table has none of its own.
+        forecast.estimated_s = None;
+        let whole = spec.expected_s;
+        forecast.estimated_from =
+            format!("not known beforehand; {SAID}, {whole} s, is that of a run without --quick and --full");
+    }
     Ok(forecast)
 }
 
@@ -164,7 +187,7 @@ fn time(spec: &PlanSpec, batches: &[Batch<'_>], side_by_side: usize) -> (Option<
                 format!("{millions:.1} M packet-hops at {pace:.0} M a second and core, {side_by_side} side by side");
             (Some(seconds), from)
         }
-        (None, Some(seconds)) => (Some(seconds), "the plan's `expected_s`".to_owned()),
+        (None, Some(seconds)) => (Some(seconds), SAID.to_owned()),
         (None, None) => (None, "not known beforehand; the plan has no `expected_s`".to_owned()),
     }
 }

@@ -20,7 +20,7 @@ struct DryRun<'a> {
 /// Prints what a run of each plan would be. Exit code 4: a plan cannot run here, or not on the engine that is wanted.
 pub(super) fn dry_run(args: &RunArgs, plans: &[Plan]) -> Result<ExitCode, Failure> {
     let options = super::options(args, None);
-    let forecasts = plans.iter().map(|plan| runner::forecast(plan, &options, &super::engine));
+    let forecasts = plans.iter().map(|plan| runner::forecast(plan, &options, super::wanted(args), &super::engine));
     let forecasts = forecasts.collect::<Result<Vec<_>, _>>().map_err(super::failure)?;
     let mut rows = Rows::new(&["plan", "what", "is"]);
     for forecast in &forecasts {

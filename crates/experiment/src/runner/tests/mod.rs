@@ -333,16 +333,33 @@ fn the_simulator_is_advised_where_the_plan_has_it() {
 fn a_forecast_counts_trials_and_names_what_an_engine_lacks() {
     let plan = shuffle_plan("repetitions = 3");
     let options = RunOptions { workers: Some(2), ..options(std::path::Path::new("unused")) };
-    let found = forecast(&plan, &options, &no_lab).unwrap();
+    let found = forecast(&plan, &options, None, &no_lab).unwrap();
     assert_eq!((found.trials, found.points, found.repetitions), (3, 1, 3));
     assert_eq!((found.judged.as_slice(), found.shown), (&["goodput_efficiency *".to_owned()][..], 1));
     assert_eq!(found.engines[0].cannot.as_deref(), Some("a lab needs root; run it with sudo"));
     assert!(!found.can_run(None) && !found.can_run(Some("lab")));
     let make = |_: &str| -> Result<Box<dyn Engine>, EngineError> { Ok(Box::new(FakeEngine::default())) };
-    let found = forecast(&plan, &options, &make).unwrap();
+    let found = forecast(&plan, &options, None, &make).unwrap();
     assert_eq!((found.engines[0].cannot.as_deref(), found.engines[0].estimated_s), (None, Some(1.0)));
     assert_eq!(found.engines[0].estimated_from, "the plan's `expected_s`");
     assert!(found.can_run(None));
+}
+
+#[test]
+fn a_forecast_is_of_the_engine_and_the_mode_that_are_wanted() {
+    let make = |_: &str| -> Result<Box<dyn Engine>, EngineError> { Ok(Box::new(FakeEngine::default())) };
+    let text = testing::plan_text("overlays = [\"vl2\"]", SHUFFLE_TABLES);
+    let text = text.replace("[\"lab\"]", "[\"lab\", \"sim\"]");
+    let quick = |table: &str| {
+        let plan = Plan::parse("p.toml", &format!("{text}\n[quick]\n{table}\n")).unwrap();
+        let options = RunOptions { mode: Mode::Quick, ..options(std::path::Path::new("unused")) };
+        forecast(&plan, &options, Some("lab"), &make).unwrap()
+    };
+    let (same, own) = (quick("repetitions = 1"), quick("expected_s = 77"));
+    assert_eq!(same.engines.iter().map(|one| one.engine.as_str()).collect::<Vec<_>>(), ["lab"]);
+    assert_eq!(same.engines[0].estimated_s, None, "{}", same.engines[0].estimated_from);
+    assert!(same.engines[0].estimated_from.contains("a run without --quick"), "{}", same.engines[0].estimated_from);
+    assert_eq!(own.engines[0].estimated_s, Some(77.0));
 }
 
 mod shards;
