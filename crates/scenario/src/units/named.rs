@@ -229,7 +229,7 @@ mod tests {
             ),
             ("load_percent = ['0.8']", "it could be a percentage, `0.8%`, or a share, `80%`"),
             ("load_percent = ['0.8%']", "`0.8%` must be a whole number"),
-            ("loss_percent = '5'", "it could be a percentage, `5%`, or a share, `500%`"),
+            ("loss_percent = '5'", "it could be a percentage, `5%`"),
             ("bytes = '100'", "it has no unit"),
             ("bytes = 1.5", "text with a unit: 1.5 B"),
             ("bytes = -1", "expected a whole number, or a size, for example `4 MiB` as text"),

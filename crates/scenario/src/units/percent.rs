@@ -29,18 +29,23 @@ impl FromStr for Percent {
                 Ok(percent) => Ok(Self(percent)),
                 Err(_) => refused(String::new()),
             },
-            Some((number, "")) => refused(format!("; {}", both(number.text))),
+            Some((number, "")) => refused(format!("; {}", readings(number.text))),
             _ => refused(String::new()),
         }
     }
 }
 
-/// What a number without a sign could mean.
-fn both(number: &str) -> String {
-    let hundredfold = number.parse().map_or(f64::NAN, |share: f64| share * 100.0);
-    // 0.57 times 100 is a little above 57.
-    let hundredfold = (hundredfold * 1e9).round() / 1e9;
-    format!("it could be a percentage, `{number}%`, or a share, `{hundredfold}%`")
+/// What a number without a sign could mean: a percentage, or a share where that is no more than the whole.
+fn readings(number: &str) -> String {
+    let percentage = format!("it could be a percentage, `{number}%`");
+    match number.parse() {
+        Ok(share @ 0.0..=1.0) => {
+            // 0.57 times 100 is a little above 57.
+            let hundredfold = (share * 1e11_f64).round() / 1e9;
+            format!("{percentage}, or a share, `{hundredfold}%`")
+        }
+        _ => percentage,
+    }
 }
 
 impl fmt::Display for Percent {
@@ -57,7 +62,7 @@ impl Quantity for Percent {
     }
 
     fn example(number: &str) -> String {
-        both(number)
+        readings(number)
     }
 }
 
@@ -121,7 +126,7 @@ mod tests {
             assert!(text.parse::<Percent>().is_err(), "{text}");
         }
         for (text, meant) in
-            [("0.8", "`0.8%`, or a share, `80%`"), ("5", "`5%`, or a share, `500%`"), ("0.57", "`57%`")]
+            [("0.8", "`0.8%`, or a share, `80%`"), ("1", "`1%`, or a share, `100%`"), ("0.57", "`57%`"), ("5", "`5%`")]
         {
             let error = text.parse::<Percent>().expect_err(text).to_string();
             assert!(
@@ -129,6 +134,7 @@ mod tests {
                 "{error}"
             );
             assert!(error.contains(meant), "{error}");
+            assert_eq!(error.contains("share"), text != "5", "no share is above 1: {error}");
         }
     }
 

@@ -61,7 +61,7 @@ fn a_mistake_in_a_table_has_the_place_of_its_own_key_or_value() {
             "load_percent = 5.5",
             "5.5",
             "workload.new.background.load_percent",
-            "it could be a percentage, `5.5%`, or a share, `550%`",
+            "it could be a percentage, `5.5%`",
         ),
         (
             "load_percent = 50",
