@@ -148,3 +148,18 @@ fn a_number_without_a_sign_is_refused_with_what_it_can_be() {
     refused(&output, 2, &["--least", "`5%`"]);
     assert!(!text(&output.stderr).contains("500%"), "no share is above 1: {}", text(&output.stderr));
 }
+
+#[test]
+fn a_name_that_is_near_a_fabric_a_generator_or_a_scenario_is_understood() {
+    for (word, meant) in [
+        ("vl2-4server", "did you mean `vl2-4servers`?"),
+        ("fat-tre", "did you mean `fat-tree:k=4`?"),
+        ("web-search-dctpc", "did you mean `web-search-dctcp`? That is a scenario, which `weft sim` runs"),
+        ("nonsense", "scenarios of `weft sim`: web-search-dctcp"),
+    ] {
+        for args in [&["sim", word, "--workload", "shuffle"][..], &["fabric", "check", word]] {
+            refused(&run(args), 2, &[&format!("fabric `{word}`: there is no such file; "), meant, "weft fabric list"]);
+        }
+    }
+    refused(&run(&["run", "web-search-dctcp"]), 2, &["that is a scenario: weft sim web-search-dctcp"]);
+}

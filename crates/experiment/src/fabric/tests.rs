@@ -41,7 +41,7 @@ fn what_is_no_fabric_is_refused_with_what_to_write() {
             "fat-tree",
             &["`fat-tree` is a generator, which is written `fat-tree:k=4`; it takes k, servers_per_tor, "][..],
         ),
-        ("fat-tre", &["there is no such file", "generators, as `fat-tree:k=4`: vl2-testbed, vl2-clos, "]),
+        ("fat-tre", &["there is no such file; did you mean `fat-tree:k=4`? `weft fabric list` shows all"]),
         ("fat-tree:k=5", &["fabric `fat-tree:k=5`: k = 5 makes no fabric"]),
         ("ring:n=4", &["fabric `ring:n=4`: there is no generator `ring`; there are vl2-testbed, "]),
         (&broken, &["broken.yaml:7:16: unknown value `serve`", "(and 1 more: weft fabric check "]),

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use flate2::read::ZlibDecoder;
 use weft_scenario::topology::Generator;
 
-use super::meant::did_you_mean;
+use super::meant::{did_you_mean, meant, question};
 use super::source::Source;
 use super::{Mode, Plan, PlanError, Setting, shape};
 
@@ -70,8 +70,10 @@ pub fn load_with(name_or_path: &str, mode: Mode, settings: &[Setting]) -> Result
 /// What to run instead of a plan that is not there.
 fn other_plans(written: &str, short: &str) -> String {
     let known: Vec<&str> = embedded_names().collect();
+    let scenarios: Vec<&str> = scenario_names().collect();
     match did_you_mean(short, &known) {
         Some(question) => format!("{question} `weft list` shows all, and a file may be given"),
+        None if scenarios.contains(&short) => format!("that is a scenario: weft sim {short}"),
         None if written.ends_with(".toml") => "there is no such file; `weft list` shows the plans of weft".to_owned(),
         None => format!("give a file or one of: {}", known.join(", ")),
     }
@@ -161,14 +163,28 @@ fn other_fabrics(stem: &str) -> String {
         let keys = generator.keys().join(", ");
         return format!("`{stem}` is a generator, which is written `{}`; it takes {keys}", generator.example());
     }
-    let generators = Generator::ALL.map(Generator::name).join(", ");
-    let known: Vec<&str> = embedded_fabrics().collect();
-    let all = format!(
-        "embedded fabrics are: {}; generators, as `{}`: {generators}",
-        known.join(", "),
-        Generator::FatTree.example()
-    );
-    did_you_mean(stem, &known).map_or(all.clone(), |question| format!("{question} {all}"))
+    let fabrics: Vec<&str> = embedded_fabrics().collect();
+    let generators = || Generator::ALL.into_iter().filter(|generator| !fabrics.contains(&generator.name()));
+    let known: Vec<&str> = fabrics.iter().copied().chain(generators().map(Generator::name)).collect();
+    let scenarios: Vec<&str> = scenario_names().collect();
+    let of_sim = |question: String| format!("{question} That is a scenario, which `weft sim` runs;");
+    // A generator is written with its parameters.
+    let written =
+        |name: &'static str| generators().find(|generator| generator.name() == name).map_or(name, Generator::example);
+    let meant: Vec<&str> = meant(stem, &known).into_iter().map(written).collect();
+    let question = question(&meant).or_else(|| did_you_mean(stem, &scenarios).map(of_sim));
+    question.map_or_else(
+        || {
+            let names = Generator::ALL.map(Generator::name).join(", ");
+            format!(
+                "fabrics of weft are: {}; generators, as `{}`: {names}; scenarios of `weft sim`: {}; `weft fabric list` says more",
+                fabrics.join(", "),
+                Generator::FatTree.example(),
+                scenarios.join(", ")
+            )
+        },
+        |question| format!("{question} `weft fabric list` shows all fabrics and generators"),
+    )
 }
 
 /// Every plan that can be run by its short name.

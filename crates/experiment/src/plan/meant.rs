@@ -20,9 +20,13 @@ pub(super) fn meant<'a>(written: &str, known: &[&'a str]) -> Vec<&'a str> {
 
 /// ``did you mean `a` or `b`?``; `None` where nothing is near.
 pub(super) fn did_you_mean(written: &str, known: &[&str]) -> Option<String> {
+    question(&meant(written, known))
+}
+
+/// The same of names that were found.
+pub(super) fn question(meant: &[&str]) -> Option<String> {
     /// More are no help.
     const MOST: usize = 6;
-    let meant = meant(written, known);
     let names: Vec<String> = meant.iter().take(MOST).map(|name| format!("`{name}`")).collect();
     let others = if meant.len() > MOST { ", or another with this part" } else { "" };
     (!names.is_empty()).then(|| format!("did you mean {}{others}?", names.join(" or ")))

@@ -202,7 +202,7 @@ fn a_short_name_a_path_and_a_wrong_name() {
         assert_eq!(load(written).unwrap_err().to_string(), format!("no plan called `{written}`; {advice}"));
     }
     let message = fabric_text("vl2-testbd", None).unwrap_err();
-    let expected = "there is no such file; did you mean `vl2-testbed`? embedded fabrics are: directory-bed, ";
+    let expected = "there is no such file; did you mean `vl2-testbed`? `weft fabric list` shows all";
     assert!(message.starts_with(expected), "{message}");
 }
 
