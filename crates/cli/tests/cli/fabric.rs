@@ -163,3 +163,20 @@ fn a_name_that_is_near_a_fabric_a_generator_or_a_scenario_is_understood() {
     }
     refused(&run(&["run", "web-search-dctcp"]), 2, &["that is a scenario: weft sim web-search-dctcp"]);
 }
+
+#[test]
+fn a_file_of_the_other_format_is_called_what_it_is() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let scenario = include_str!("../../../../scenarios/web-search-dctcp.toml");
+    let toml = write(dir.path(), "scenario.yaml", scenario).display().to_string();
+    let yaml = write(dir.path(), "fabric.toml", include_str!("../../../../fabrics/vl2-4servers.yaml"));
+    let yaml = yaml.display().to_string();
+    let checked = run(&["fabric", "check", &toml]);
+    assert_eq!(checked.status.code(), Some(3));
+    let said = text(&checked.stdout);
+    assert!(said.contains("this is TOML, as plans and scenarios are; a fabric is YAML"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for args in [&["list", &yaml][..], &["run", &yaml], &["sim", &yaml]] {
+        refused(&run(args), 2, &["fabric.toml:", "this is YAML, as fabrics are; plans and scenarios are TOML"]);
+    }
+}

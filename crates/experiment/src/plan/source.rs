@@ -52,6 +52,13 @@ impl Source {
 
     /// Everything that is wrong with the text as TOML.
     pub(super) fn syntax(&self) -> Vec<Misplaced> {
+        if let Some(at) = yaml_at(&self.text)
+            && DeTable::parse(&self.text).is_err()
+        {
+            let message = "this is YAML, as fabrics are; plans and scenarios are TOML, and name a fabric: \
+                           `[fabric] file = \"FILE.yaml\"`";
+            return vec![Misplaced::at(at, message)];
+        }
         DeTable::parse_recoverable(&self.text).1.into_iter().map(Misplaced::from).collect()
     }
 
@@ -132,6 +139,17 @@ impl Source {
         found.sort_by_key(|wrong| wrong.span.as_ref().map_or(0, |span| span.start));
         PlanError::Mistakes(found.into_iter().map(|wrong| self.mistake(wrong)).collect())
     }
+}
+
+/// Where a text begins, if it begins as YAML does: with a key and a colon, or with the line between documents.
+fn yaml_at(text: &str) -> Option<Range<usize>> {
+    let lines = text.lines().map(str::trim_end);
+    let first = lines.clone().find(|line| !line.is_empty() && !line.trim_start().starts_with('#'))?;
+    let is_key = |key: &str| !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    let (key, rest) = first.split_once(':').unwrap_or(("", ""));
+    let is_yaml = first == "---" || (is_key(key) && (rest.is_empty() || rest.starts_with(' ')));
+    let at = text.find(first)?;
+    is_yaml.then_some(at..at + first.len())
 }
 
 fn value_at<'b, 'a>(document: &'b DeTable<'a>, path: &[String]) -> Option<&'b Spanned<DeValue<'a>>> {

@@ -178,8 +178,24 @@ fn parse(text: &str, source_name: &str) -> Result<RawFile, LoadError> {
             Some(at) => format!("{source_name}:{}:{}", at.line(), at.column()),
             None => source_name.to_owned(),
         };
-        LoadError::Syntax { place, message: message_of(&error) }
+        let message = if begins_as_toml(text) {
+            "this is TOML, as plans and scenarios are; a fabric is YAML, and `weft fabric make` writes one to begin with"
+                .to_owned()
+        } else {
+            message_of(&error)
+        };
+        LoadError::Syntax { place, message }
     })
+}
+
+/// Whether the first line that says something is the head of a table or a key with a sign of equality, which is no line of a fabric.
+fn begins_as_toml(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let Some(first) = lines.next() else { return false };
+    let is_key = |key: &str| !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    let head =
+        first.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(name, _)| name.trim_start_matches('['));
+    head.is_some_and(is_key) || first.split_once('=').is_some_and(|(key, _)| is_key(key.trim_end()))
 }
 
 /// The parser's message on one line, without its place and without advice about its own settings.
