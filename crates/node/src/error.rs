@@ -62,11 +62,13 @@ pub enum NodeError {
     #[error("address {address} is in use; stop the process that has it (ss -lunp) or choose another address")]
     AddressInUse { address: SocketAddrV4 },
     /// A folder under `/run/weft` that somebody else could have made.
-    #[error("folder {path} {fault}; remove it, and it will be made anew (owned by root, mode 0755)")]
+    #[error("folder {path} {fault}; {remedy}")]
     Folder {
         path: PathBuf,
         /// What is wrong with it.
         fault: &'static str,
+        /// What makes it right.
+        remedy: String,
     },
     /// Somebody else listens there.
     #[error("socket {path} belongs to a running process; stop that process or choose another path")]

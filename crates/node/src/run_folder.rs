@@ -1,6 +1,6 @@
 //! Folders of sockets and pins under `/run/weft`, which is empty after every boot: daemons make them themselves.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{DirBuilder, Metadata, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
@@ -11,6 +11,8 @@ use crate::error::NodeError;
 
 /// Where daemons' sockets and pins are by default.
 const RUN: &str = "/run/weft";
+/// What is wrong with a folder that others may write to.
+const CHANGEABLE: &str = "may be changed by others";
 /// What everybody may look at and only its owner may change.
 const MODE: u32 = 0o755;
 
@@ -57,11 +59,27 @@ fn ensure_one(path: &Path) -> Result<(), NodeError> {
     } else if found.uid() != 0 && found.uid() != own {
         "belongs to somebody else"
     } else if found.mode() & 0o022 != 0 {
-        "may be changed by others"
+        CHANGEABLE
     } else {
         return Ok(());
     };
-    Err(NodeError::Folder { path: path.to_owned(), fault })
+    let anew = "it will be made anew (owned by root, mode 0755)";
+    let shown = path.display();
+    // What is mounted cannot be removed; its mode can be another.
+    let remedy = match is_mount(path, &found) {
+        true if fault == CHANGEABLE => {
+            format!("set its mode (chmod 755 {shown}), or unmount it, and {anew}: umount {shown}")
+        }
+        true => format!("unmount it, and {anew}: umount {shown}"),
+        false => format!("remove it, and {anew}"),
+    };
+    Err(NodeError::Folder { path: path.to_owned(), fault, remedy })
+}
+
+/// Whether a file system is mounted on a folder.
+fn is_mount(path: &Path, found: &Metadata) -> bool {
+    let above = path.parent().and_then(|above| std::fs::metadata(above).ok());
+    found.is_dir() && above.is_some_and(|above| above.dev() != found.dev())
 }
 
 #[cfg(test)]
@@ -103,6 +121,31 @@ mod tests {
         std::fs::set_permissions(&root, Permissions::from_mode(0o777)).unwrap();
         assert!(refusal().contains("may be changed by others"), "{}", refusal());
         assert!(!root.join("a").exists());
+    }
+
+    #[test]
+    fn what_is_mounted_is_not_to_be_removed_but_unmounted_or_changed() {
+        if !weft_needs::root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("weft");
+        std::fs::create_dir(&root).unwrap();
+        let flags = rustix::mount::MountFlags::empty();
+        rustix::mount::mount("tmpfs", &root, "tmpfs", flags, c"mode=1777,size=64k").unwrap();
+        let shown = root.display();
+        let refusal = ensure(&root, &root.join("a")).unwrap_err().to_string();
+        std::fs::set_permissions(&root, Permissions::from_mode(0o755)).unwrap();
+        let after = ensure(&root, &root.join("a"));
+        std::os::unix::fs::chown(&root, Some(1000), Some(1000)).unwrap();
+        let of_others = ensure(&root, &root).unwrap_err().to_string();
+        rustix::mount::unmount(&root, rustix::mount::UnmountFlags::empty()).unwrap();
+        assert!(!refusal.contains("remove it"), "{refusal}");
+        for advice in [format!("chmod 755 {shown}"), format!("umount {shown}")] {
+            assert!(refusal.contains(&advice), "`{advice}` is not in: {refusal}");
+        }
+        assert!(after.is_ok(), "the advice helps: {after:?}");
+        assert!(of_others.contains(&format!("umount {shown}")) && !of_others.contains("chmod"), "{of_others}");
     }
 
     #[test]
