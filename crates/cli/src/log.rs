@@ -18,8 +18,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::LogFormat;
 use crate::exit::FAILURE_LOG;
 
-/// Warnings, and that a daemon is ready.
-const QUIET: &str = "warn,weft::ready=info";
+/// Warnings, that a daemon is ready, and what somebody changed of it.
+const QUIET: &str = "warn,weft::ready=info,weft::changes=info";
 
 /// Lines of one place in the code that may come at once.
 const BURST: u32 = 100;
@@ -139,6 +139,7 @@ mod tests {
     fn the_environment_says_more_than_the_command_line_and_failures_are_always_told() {
         let tells = |verbose, asked, target, level| wanted(verbose, asked).would_enable(target, &level);
         assert!(tells(0, None, "weft_node::agent", Level::WARN) && !tells(0, None, "weft_node::agent", Level::INFO));
+        assert!(tells(0, None, "weft::changes", Level::INFO));
         assert!(tells(0, None, "weft::ready", Level::INFO) && !tells(0, None, "weft::ready", Level::DEBUG));
         assert!(tells(1, None, "h2::client", Level::INFO) && tells(9, None, "h2::client", Level::TRACE));
         let asked = Some("warn,weft_node=debug,weft_node::agent=off");

@@ -31,6 +31,7 @@ pub mod directory;
 mod error;
 pub mod init;
 pub mod key;
+mod left;
 mod poll;
 pub mod rbridge;
 mod run_folder;
@@ -55,6 +56,8 @@ mod xdp;
 
 /// What a daemon says of its own state whatever the level of the log: that it is ready, that its directory answers again.
 pub const READY_LOG: &str = "weft::ready";
+/// Target of the lines that say what people or programs changed of a daemon, and who: they are told as well.
+pub const CHANGES_LOG: &str = "weft::changes";
 
 pub use error::NodeError;
 pub use runner::{DaemonKind, Load};

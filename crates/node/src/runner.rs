@@ -13,13 +13,14 @@ use serde_json::Value;
 use tracing::{info, warn};
 
 use crate::error::NodeError;
+use crate::left::{self, Left};
 use crate::poll::Poller;
 use crate::service::ServiceManager;
 use crate::settings_file::to_text;
 use crate::socket::{Answer, ControlSocket, Reloaded, Request};
 use crate::stop::Stop;
 use crate::watch::{self, Metrics, Readiness, Watch};
-use crate::{READY_LOG, descriptors, run_folder};
+use crate::{CHANGES_LOG, READY_LOG, descriptors, run_folder};
 
 /// Tokens of what every daemon waits for; a daemon numbers its own from 0.
 const STOP: u64 = u64::MAX;
@@ -64,6 +65,23 @@ impl DaemonKind {
             Self::Vtep => "VTEP",
             Self::Rbridge => "RBridge",
         }
+    }
+
+    /// The port of its metrics in examples, and in what Prometheus is told to ask in `contrib/prometheus`.
+    pub fn metrics_port(self) -> u16 {
+        match self {
+            Self::Agent => 9541,
+            Self::Directory => 9542,
+            Self::Switch => 9543,
+            Self::Tor => 9544,
+            Self::Vtep => 9545,
+            Self::Rbridge => 9546,
+        }
+    }
+
+    /// Whether it has a data path of its own, which may outlive it: a ToR reporter reads that of the switch.
+    pub(crate) fn has_data_path(self) -> bool {
+        matches!(self, Self::Agent | Self::Switch | Self::Vtep | Self::Rbridge)
     }
 
     /// What of root's rights it needs, as a service and in a lab. Started by hand it has what it was started with.
@@ -117,7 +135,7 @@ pub(crate) trait Daemon: Sized {
     type What: DeserializeOwned;
     type Shown: Serialize;
     /// What can be added and removed.
-    type Item: DeserializeOwned;
+    type Item: DeserializeOwned + Serialize;
 
     /// Its socket and its folders are there. On failure it leaves nothing behind.
     fn start(settings: &Self::Settings) -> Result<Self, NodeError>;
@@ -160,6 +178,11 @@ pub(crate) trait Daemon: Sized {
         Box::new(|| Ok(()))
     }
 
+    /// A veth pair that it made for its data path, by its near end.
+    fn pair(_: &Self::Settings) -> Option<&str> {
+        None
+    }
+
     /// HTTP is there, at this address.
     fn is_watched_at(&mut self, _: SocketAddrV4) {}
 
@@ -179,6 +202,16 @@ pub(crate) trait Daemon: Sized {
 
     /// Ends: with its data path if that is not pinned, or is to be removed.
     fn end(self, remove: bool) -> Result<(), NodeError>;
+}
+
+/// Names as in a sentence: `eth1, eth2`.
+pub(crate) fn listed<T: std::fmt::Display>(all: &[T]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// `1 segment`, `2 segments`.
+pub(crate) fn counted(count: usize, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Nanoseconds since a daemon began.
@@ -206,6 +239,10 @@ pub(crate) fn run<D: Daemon>(load: &Load<'_, D::Settings>, stop: &Stop) -> Resul
     let http = settings.http_listen().map(watch::listen).transpose()?;
     run_folder::for_pins(pin_dir)?;
     let mut daemon = D::start(&settings)?;
+    if let Some(pin_dir) = pin_dir.filter(|_| D::KIND.has_data_path()) {
+        let pair = D::pair(&settings).map(str::to_owned);
+        Left { pin_dir: pin_dir.to_owned(), pair }.note(socket)?;
+    }
     let watch = http.map(|listener| Watch::start(listener, D::KIND)).transpose()?;
     let watched = watch.as_ref().and_then(Watch::address);
     if let Some(address) = watched {
@@ -231,8 +268,13 @@ pub(crate) fn run<D: Daemon>(load: &Load<'_, D::Settings>, stop: &Stop) -> Resul
         served.manager.stopping();
     }
     drop(served.watch);
-    let remove = served.remove || served.settings.places().1.is_none();
-    begun.and(served.daemon.end(remove))
+    let (socket, pin_dir) = served.settings.places();
+    let remove = served.remove || pin_dir.is_none();
+    served.daemon.end(remove)?;
+    if remove {
+        left::forget(socket);
+    }
+    begun
 }
 
 /// Serves a daemon that takes no more requests until it has come to an end by itself.
@@ -278,12 +320,19 @@ impl<D: Daemon> Served<'_, D> {
         let alive_ns = self.manager.alive();
         for token in wait(&self.daemon, poller, alive_ns)? {
             match token {
-                STOP => return Ok(false),
+                STOP => {
+                    if !self.remove {
+                        let stays = self.settings.places().1.filter(|_| D::KIND.has_data_path());
+                        let stays =
+                            stays.map(|dir| format!("; its data path stays at work, pinned in {}", dir.display()));
+                        info!(target: CHANGES_LOG, "ends by SIGTERM or SIGINT{}", stays.unwrap_or_default());
+                    }
+                    return Ok(false);
+                }
                 RELOAD => {
                     self.stop.take_reload();
-                    if let Err(error) = self.reload() {
-                        warn!(%error, "the settings stay as they were");
-                    }
+                    // A refusal is in the log.
+                    let _ = self.reload("SIGHUP");
                 }
                 CONTROL => self.answer(),
                 WATCH => self.watch.iter().for_each(|watch| watch.answer(&self.daemon)),
@@ -296,19 +345,21 @@ impl<D: Daemon> Served<'_, D> {
 
     fn answer(&mut self) {
         while let Some((request, mut reply)) = self.control.next() {
-            reply.send(&self.carry_out(request).unwrap_or_else(|error| Answer::Refused(error.to_string())));
+            let by = reply.peer();
+            reply.send(&self.carry_out(request, &by).unwrap_or_else(|error| Answer::Refused(error.to_string())));
         }
     }
 
-    fn carry_out(&mut self, request: Request<D::What, D::Item>) -> Result<Answer<D::Shown>, NodeError> {
+    fn carry_out(&mut self, request: Request<D::What, D::Item>, by: &str) -> Result<Answer<D::Shown>, NodeError> {
         match request {
             Request::Show(what) => return self.daemon.show(what).map(Answer::Shown),
             Request::Metrics => return watch::text_of(&self.daemon).map(Answer::Metrics),
             Request::Config => return Ok(Answer::Config(to_text(&self.daemon.in_force(&self.settings)))),
-            Request::Reload => return self.reload().map(Answer::Reloaded),
-            Request::Add(item) => self.daemon.change(item, true)?,
-            Request::Remove(item) => self.daemon.change(item, false)?,
+            Request::Reload => return self.reload(by).map(Answer::Reloaded),
+            Request::Add(item) => self.change(item, true, by)?,
+            Request::Remove(item) => self.change(item, false, by)?,
             Request::Stop => {
+                info!(target: CHANGES_LOG, by, "ends, and its data path goes");
                 self.remove = true;
                 self.stop.request();
             }
@@ -316,7 +367,29 @@ impl<D: Daemon> Served<'_, D> {
         Ok(Answer::Done)
     }
 
-    fn reload(&mut self) -> Result<Reloaded, NodeError> {
+    fn change(&mut self, item: D::Item, add: bool, by: &str) -> Result<(), NodeError> {
+        let what = serde_json::to_string(&item).unwrap_or_default();
+        let (done, refused) = if add { ("added", "not added") } else { ("removed", "not removed") };
+        let outcome = self.daemon.change(item, add);
+        match &outcome {
+            Ok(()) => info!(target: CHANGES_LOG, by, "{done}: {what}"),
+            Err(error) => warn!(target: CHANGES_LOG, by, %error, "{refused}: {what}"),
+        }
+        outcome
+    }
+
+    fn reload(&mut self, by: &str) -> Result<Reloaded, NodeError> {
+        let outcome = self.read_again();
+        match &outcome {
+            Ok(Reloaded { changed, removed }) => {
+                info!(target: CHANGES_LOG, by, ?changed, ?removed, "settings read again")
+            }
+            Err(error) => warn!(target: CHANGES_LOG, by, %error, "the settings stay as they were"),
+        }
+        outcome
+    }
+
+    fn read_again(&mut self) -> Result<Reloaded, NodeError> {
         let settings = (self.load)()?;
         let changed = differences(&self.settings, &settings);
         if let Some(key) = changed.iter().find(|key| !is_live(key, D::Settings::LIVE)) {
@@ -325,7 +398,6 @@ impl<D: Daemon> Served<'_, D> {
         settings.check()?;
         let removed = self.daemon.reload(&settings)?;
         self.settings = settings;
-        info!(?changed, ?removed, "settings read again");
         Ok(Reloaded { changed, removed })
     }
 }

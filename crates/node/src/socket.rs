@@ -27,8 +27,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::error::NodeError;
-use crate::run_folder;
 use crate::runner::DaemonKind;
+use crate::{left, run_folder};
 
 /// Longest request, bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
@@ -138,6 +138,14 @@ impl AsFd for ControlSocket {
 pub(crate) struct Reply(UnixStream);
 
 impl Reply {
+    /// Who asks, for the log.
+    pub(crate) fn peer(&self) -> String {
+        match rustix::net::sockopt::socket_peercred(&self.0) {
+            Ok(peer) => format!("uid {} (process {})", peer.uid.as_raw(), peer.pid.as_raw_nonzero()),
+            Err(_) => "somebody".to_owned(),
+        }
+    }
+
     fn request<R: DeserializeOwned>(&mut self) -> Result<R, String> {
         let timeouts = self.0.set_nonblocking(false).and_then(|()| self.0.set_read_timeout(Some(CLIENT_TIMEOUT)));
         timeouts.and_then(|()| self.0.set_write_timeout(Some(CLIENT_TIMEOUT))).map_err(|error| error.to_string())?;
@@ -211,19 +219,55 @@ pub fn reload(kind: DaemonKind, path: &Path) -> Result<Reloaded, NodeError> {
     }
 }
 
-/// Ends the daemon, a process of its own, and waits until it has ended: a start that follows finds nothing of it.
+/// What [`stop`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// A daemon, which has ended; its data path is removed.
+    Daemon,
+    /// None, but the data path that an earlier one pinned here, which is removed.
+    DataPath(PathBuf),
+}
+
+/// Ends the daemon, a process of its own, and waits until it has ended: a start that follows finds nothing of it. Where none answers the
+/// data path goes that an earlier one with this socket left at work.
 ///
 /// # Errors
 /// As for [`ask`].
-pub fn stop(kind: DaemonKind, path: &Path) -> Result<(), NodeError> {
-    let stream = connect(kind, path)?;
+pub fn stop(kind: DaemonKind, path: &Path) -> Result<Stopped, NodeError> {
+    let stream = match connect(kind, path) {
+        Ok(stream) => stream,
+        Err(NodeError::System { what, source }) if is_nobody(&source) => {
+            return match left::remove(kind, path)? {
+                Some(pin_dir) => Ok(Stopped::DataPath(pin_dir)),
+                None => Err(NodeError::System { what: still_pinned(kind, what), source }),
+            };
+        }
+        Err(error) => return Err(error),
+    };
     let daemon = Process::behind(&stream).map_err(NodeError::at("asking who listens on", path))?;
     ask_on::<_, IgnoredAny>(stream, path, &Request::<(), Nothing>::Stop)?;
     if daemon.has_ended_within(ANSWER_TIMEOUT).map_err(NodeError::at("waiting for the end of the daemon at", path))? {
-        return Ok(());
+        return Ok(Stopped::Daemon);
     }
     let why = format!("has not ended within {} s; look at its log", ANSWER_TIMEOUT.as_secs());
     Err(NodeError::Protocol { path: path.to_owned(), why })
+}
+
+/// Whether nobody listens at a socket.
+fn is_nobody(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
+}
+
+/// What was tried, after what is pinned where such a daemon usually pins, though nothing says of which socket.
+fn still_pinned(kind: DaemonKind, what: String) -> String {
+    let pinned = left::usual_pins(kind);
+    pinned.map_or(what.clone(), |dir| {
+        let (dir, word) = (dir.display(), kind.word());
+        format!(
+            "a data path is still at work, pinned in {dir}, and no daemon with this socket has noted it; name the socket that its \
+             settings had, or start it with these (weft node {word}) and stop it again; {what}"
+        )
+    })
 }
 
 /// A process that stays the same one however numbers are given anew.

@@ -146,7 +146,9 @@ impl runner::Daemon for Daemon {
 
     fn ready_line(&self) -> String {
         let SwitchConfig { tier, ports, host_ports, own_las, .. } = &self.config;
-        format!("{tier:?} ready: takes headers to {own_las:?} off at {ports:?}, servers at {host_ports:?}")
+        let [las, ports, hosts] = [runner::listed(own_las), runner::listed(ports), runner::listed(host_ports)];
+        let servers = if hosts.is_empty() { String::new() } else { format!(", servers at {hosts}") };
+        format!("{tier:?} ready: takes headers to {las} off at {ports}{servers}")
     }
 
     fn show(&self, (): ()) -> Result<SwitchStatus, NodeError> {

@@ -23,7 +23,7 @@ Examples:
         /// Name of the lab [default: the fabric's name]
         #[arg(long, visible_alias = "lab")]
         name: Option<String>,
-        /// How servers reach each other [default: trill among RBridges, vl2 where there are Intermediates, else routed]
+        /// How servers reach each other [default: rbridge among RBridges, vl2 where there are Intermediates, else routed]
         #[arg(long, value_enum)]
         overlay: Option<OverlayChoice>,
         /// What keeps the mappings of VL2's directory; `etcd3` and `etcd5` add directory servers until there are three or five

@@ -268,7 +268,8 @@ Examples:
   weft stop vtep
   weft stop rbridge --socket /run/weft/s1.sock
 
-It has ended when this returns. Without the removal: SIGTERM.")]
+It has ended when this returns. Without the removal: SIGTERM. A data path that a daemon with this socket left at work, ended by SIGTERM or
+killed, is removed as well.")]
     Stop(OneDaemon),
     /// Change a VXLAN tunnel end point that runs (`weft node vtep`)
     #[cfg(feature = "lab")]

@@ -10,6 +10,7 @@ use weft_node::agent::{self, AgentConfig, AgentStatus};
 use weft_node::directory::protocol::DirectoryStatus;
 use weft_node::directory::{self, DirectoryConfig};
 use weft_node::rbridge::{self, RBridgeConfig};
+use weft_node::socket::Stopped;
 use weft_node::stop::Stop;
 use weft_node::switch::{self, SwitchConfig, SwitchStatus};
 use weft_node::tor::{self, TorConfig, TorStatus};
@@ -114,7 +115,11 @@ fn some_of(names: &[String]) -> String {
 
 pub(crate) fn stop(args: OneDaemon) -> Result<ExitCode, Failure> {
     let running = Running::of(args.daemon, args.which)?;
-    socket::stop(running.kind, &running.path).map_err(|error| running.failure(error))?;
+    let stopped = socket::stop(running.kind, &running.path).map_err(|error| running.failure(error))?;
+    if let Stopped::DataPath(pins) = stopped {
+        let (word, pins) = (running.kind.word(), pins.display());
+        eprintln!("weft: no {word} was running; the data path that it left at work, pinned in {pins}, is removed");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

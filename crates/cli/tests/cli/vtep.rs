@@ -186,3 +186,114 @@ fn a_vtep_that_cannot_work_is_refused_in_one_line() {
     let output = host.refused(&["--local", "10.9.0.1", "--uplink", "nowhere", "--vni", "100"]);
     assert!(text(&output.stderr).contains("nowhere"), "{}", text(&output.stderr));
 }
+
+/// A bpffs in a folder of the test's; it goes with the value.
+struct Bpffs(PathBuf);
+
+impl Bpffs {
+    fn mount(path: PathBuf) -> Self {
+        std::fs::create_dir(&path).unwrap();
+        let mounted = Command::new("mount").args(["-t", "bpf", "bpf"]).arg(&path).status().unwrap();
+        assert!(mounted.success(), "mounting a bpffs at {}", path.display());
+        Self(path)
+    }
+}
+
+impl Drop for Bpffs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// What these daemons leave at work when they end without `weft stop`, however they end, goes by `weft stop`.
+#[test]
+fn a_data_path_whose_daemon_is_away_is_removed() {
+    let Some(_turn) = one_lab_at_a_time() else { return };
+    let host = Host::new("left");
+    let pins = Bpffs::mount(host.dir.path().join("bpf"));
+    let dir = pins.0.join("data-path");
+    let (socket, config) = (host.socket(), host.dir.path().join("settings.toml"));
+    let places = format!("socket = \"{}\"\npin_dir = \"{}\"\n", socket.display(), dir.display());
+    let vtep = "local = \"10.9.0.1\"\nuplink = [\"u0\"]\npeers = [\"10.9.0.2\"]\n[[vni]]\nid = 100\n\
+                [[port]]\ninterface = \"p0\"\nvni = 100\n";
+    let switch = "tier = \"tor\"\nports = [\"u0\"]\nhost_ports = [\"p0\", \"p1\"]\nown_las = [\"10.1.0.1\"]\n";
+    let rbridge = "name = \"s1\"\nxdp = \"generic\"\n[[port]]\ninterface = \"u0\"\nkind = \"p2p\"\n\
+                   [[port]]\ninterface = \"p0\"\nkind = \"access\"\nvlan = 10\n";
+    for (kind, settings, hook, signal) in [
+        ("vtep", vtep, "", "TERM"),
+        ("vtep", vtep, "filter", "KILL"),
+        ("switch", switch, "", "KILL"),
+        ("switch", switch, "filter", "TERM"),
+        ("rbridge", rbridge, "", "TERM"),
+    ] {
+        std::fs::write(&config, format!("{places}{settings}")).unwrap();
+        let weft = |args: &[&str]| {
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", &host.name, env!("CARGO_BIN_EXE_weft")]).args(args);
+            command.env("WEFT_TC_HOOK", hook);
+            command
+        };
+        let stop = || weft(&["stop", kind, "--socket", socket.to_str().unwrap()]).output().unwrap();
+        let mut daemon = weft(&["node", kind, "--config", config.to_str().unwrap()]).spawn().unwrap();
+        let show = ["show", kind, "counters", "--socket", socket.to_str().unwrap()];
+        wait_for("it starts", || weft(&show).output().unwrap().status.success());
+        let signal = format!("-{signal}");
+        Command::new("kill").args([&signal, &daemon.id().to_string()]).status().unwrap();
+        daemon.wait().unwrap();
+        assert!(dir.read_dir().unwrap().count() > 2, "{kind}: its data path is pinned");
+        let output = stop();
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{kind}: {said}");
+        let told = format!("no {kind} was running; the data path that it left at work, pinned in {}", dir.display());
+        assert!(said.contains(&told), "{kind}: {said}");
+        assert!(!dir.exists(), "{kind}: {:?}", dir.read_dir().unwrap().flatten().collect::<Vec<_>>());
+        for (port, side) in [("u0", "ingress"), ("p0", "ingress"), ("p1", "ingress")] {
+            let filters = Command::new("tc").args(["-n", &host.name, "filter", "show", "dev", port, side]).output();
+            assert_eq!(text(&filters.unwrap().stdout), "", "{kind}: a filter is on {port}");
+        }
+        let left: Vec<_> = host.dir.path().read_dir().unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert!(left.iter().all(|name| name != "vtep.pins" && name != "vtep.cards"), "{kind}: {left:?}");
+        let output = stop();
+        assert_eq!(output.status.code(), Some(1), "{kind}: there is nothing to stop");
+        assert!(text(&output.stderr).contains(&format!("weft node {kind}")), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn the_log_says_who_changed_what() {
+    let Some(_turn) = one_lab_at_a_time() else { return };
+    let mut host = Host::new("log");
+    let config = host.dir.path().join("vtep.toml");
+    let settings = "local = \"10.9.0.1\"\nuplink = [\"u0\"]\npeers = [\"10.9.0.2\"]\n[[vni]]\nid = 100\n";
+    std::fs::write(&config, settings).unwrap();
+    let log = host.dir.path().join("log");
+    let mut command = host.command(&["--config", config.to_str().unwrap()]);
+    let child = command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+    host.daemon = Some(child);
+    wait_for("the VTEP starts", || host.vtep(&["show", "vtep", "peers"]).status.success());
+    host.ok(&["vtep", "add", "vni", "200"]);
+    host.ok(&["vtep", "remove", "vni", "200"]);
+    assert!(!host.vtep(&["vtep", "add", "vni", "0"]).status.success());
+    host.ok(&["reload", "vtep"]);
+    std::fs::write(&config, settings.replace("10.9.0.2", "10.9.0.1")).unwrap();
+    assert!(!host.vtep(&["reload", "vtep"]).status.success());
+    let pid = host.daemon.as_ref().unwrap().id().to_string();
+    Command::new("kill").args(["-HUP", &pid]).status().unwrap();
+    let said = || std::fs::read_to_string(&log).unwrap();
+    wait_for("the refusal is told", || said().matches("the settings stay as they were").count() == 2);
+    Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(host.ended());
+    let said = said();
+    for line in [
+        &["INFO", "added: ", "\"vni\"", "200", "uid 0 (process "][..],
+        &["INFO", "removed: ", "\"vni\"", "200", "uid 0 (process "],
+        &["WARN", "not added: ", "uid 0"],
+        &["INFO", "settings read again", "uid 0"],
+        &["WARN", "the settings stay as they were", "uid 0", "10.9.0.1"],
+        &["WARN", "the settings stay as they were", "SIGHUP", "10.9.0.1"],
+        &["INFO", "ends by SIGTERM or SIGINT"],
+    ] {
+        let told = said.lines().filter(|one| line.iter().all(|part| one.contains(part))).count();
+        assert_eq!(told, 1, "{line:?} in:\n{said}");
+    }
+}

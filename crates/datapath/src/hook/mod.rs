@@ -2,8 +2,9 @@
 //! it has not. Callers need not know which.
 #![allow(unsafe_code)]
 
-use std::os::fd::AsFd;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use libbpf_rs::{Link, ProgramImpl, ProgramMut};
@@ -177,6 +178,36 @@ pub fn detach_pinned(pin: &Path) -> Result<(), DatapathError> {
         None => detach_pinned_link(pin)?,
     }
     remove_pin(pin)
+}
+
+/// Takes off every program that an earlier process has pinned in a directory, and removes all pins and the directory. Maps go last:
+/// whatever is still at work uses them.
+///
+/// # Errors
+/// [`DatapathError::Program`] or [`DatapathError::Pin`].
+pub fn detach_all_pinned(dir: &Path) -> Result<(), DatapathError> {
+    let failed = |what, source| DatapathError::Pin { what, path: dir.to_owned(), source };
+    let entries = std::fs::read_dir(dir).map_err(|source| failed("reading", source))?;
+    // A file with a dot is one that the kernel itself has in a bpffs.
+    let is_pin = |path: &PathBuf| path.is_file() && path.extension().is_none();
+    let pins: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_pin).collect();
+    let (maps, programs): (Vec<&PathBuf>, Vec<&PathBuf>) = pins.iter().partition(|pin| is_map(pin));
+    programs.into_iter().try_for_each(|pin| detach_pinned(pin))?;
+    maps.into_iter().try_for_each(|pin| remove_pin(pin))?;
+    match std::fs::remove_dir(dir) {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
+            Err(failed("removing", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a pin is a map's.
+fn is_map(pin: &Path) -> bool {
+    // The library opens any object as what it is asked for; the kernel says what it is.
+    let Ok(object) = Link::open(pin) else { return false };
+    let said = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", object.as_fd().as_raw_fd()));
+    said.is_ok_and(|said| said.contains("map_id:"))
 }
 
 impl Attached {

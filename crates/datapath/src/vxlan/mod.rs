@@ -59,7 +59,7 @@ use crate::{clock, object};
 pub use crate::interface::index_of as interface_index;
 pub use entry::{Entry, Origin, To};
 pub use options::{Attachment, Capacities, Dscp, Hook, UnknownPeers, VtepOptions};
-pub use ports::AccessRule;
+pub use ports::{AccessRule, forget_host_routes};
 pub use segment::{Flood, OnMiss, RateLimit, Senders, Vni, VniSettings};
 pub use trunk::Trunk;
 pub use upcall::{Upcall, Upcalls};

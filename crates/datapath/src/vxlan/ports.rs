@@ -343,8 +343,8 @@ fn remember_host_routes() -> Result<(), DatapathError> {
     })
 }
 
-/// The opposite, unless this node is a router anyway.
-pub(super) fn forget_host_routes() {
+/// Takes back that the loopback interface forwards, which route look-ups of the programs need, unless this node is a router anyway.
+pub fn forget_host_routes() {
     if std::fs::read_to_string(ALL_FORWARDING).is_ok_and(|value| value.trim() == "0") {
         // What remains would only let the loopback interface forward.
         let _ = std::fs::write(HOST_FORWARDING, "0");

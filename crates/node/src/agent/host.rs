@@ -75,10 +75,21 @@ impl MissPair {
 impl Drop for MissPair {
     fn drop(&mut self) {
         if self.is_ours && !self.kept {
-            // It may have gone with its namespace.
-            let _ = ip(&["link", "del", "dev", &self.near]);
+            delete(&self.near);
         }
     }
+}
+
+/// Removes the pair with this end if an agent made it, which is gone.
+pub(crate) fn remove_pair(near: &str) {
+    if has_mark(near) {
+        delete(near);
+    }
+}
+
+fn delete(near: &str) {
+    // It may have gone with its namespace.
+    let _ = ip(&["link", "del", "dev", near]);
 }
 
 /// Limits broadcast to what the members' interfaces take in, outer header included: they are taken to be as wide as the own

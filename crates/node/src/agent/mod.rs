@@ -38,6 +38,7 @@ use crate::watch::{Metrics, Readiness};
 
 pub use broadcast::BroadcastConfig;
 pub use config::{AGENT_PORT, AgentConfig, RateLimitConfig, RateLimitedTraffic, SpreadConfig};
+pub(crate) use host::remove_pair;
 pub use status::AgentStatus;
 
 const MISSES: u64 = 0;
@@ -260,7 +261,8 @@ impl runner::Daemon for Daemon {
 
     fn ready_line(&self) -> String {
         let AgentConfig { aa, la, interface, directory_servers, .. } = &self.config;
-        format!("agent ready: AA {aa} on {interface}, asks {directory_servers:?} from LA {la}")
+        let servers = runner::listed(directory_servers);
+        format!("agent ready: AA {aa} on {interface}, asks {servers} from LA {la}")
     }
 
     fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
@@ -313,6 +315,10 @@ impl runner::Daemon for Daemon {
 
     fn readiness(&self) -> Readiness {
         self.silence.readiness()
+    }
+
+    fn pair(config: &AgentConfig) -> Option<&str> {
+        Some(&config.redirect_interface)
     }
 
     fn reload(&mut self, config: &AgentConfig) -> Result<Vec<String>, NodeError> {

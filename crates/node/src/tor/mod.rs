@@ -98,7 +98,8 @@ impl runner::Daemon for Daemon {
 
     fn ready_line(&self) -> String {
         let TorConfig { la, directory_servers, pin_dir, .. } = &self.config;
-        format!("ToR reporter ready: reports from LA {la} to {directory_servers:?} what {} drops", pin_dir.display())
+        let servers = runner::listed(directory_servers);
+        format!("ToR reporter ready: reports from LA {la} to {servers} what {} drops", pin_dir.display())
     }
 
     fn watch(&self, poller: &Poller) -> Result<(), NodeError> {

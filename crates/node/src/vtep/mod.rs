@@ -238,7 +238,8 @@ impl runner::Daemon for Daemon {
 
     fn ready_line(&self) -> String {
         let (VtepConfig { local, uplink, .. }, Settings { vnis, ports, .. }) = (&self.config, &self.settings);
-        format!("VTEP ready: {local} on {uplink:?}, {} segments, {} ports", vnis.len(), ports.len())
+        let (vnis, ports) = (runner::counted(vnis.len(), "segment"), runner::counted(ports.len(), "port"));
+        format!("VTEP ready: {local} on {}, {vnis}, {ports}", runner::listed(uplink))
     }
 
     fn watch(&self, poller: &Poller) -> Result<(), NodeError> {
