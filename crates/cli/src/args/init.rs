@@ -26,7 +26,8 @@ A file for a campus of two RBridges:
 
 Each host has a folder with its settings, its own keys (mode 0600), what configures its interfaces, and a README; `operator` has the
 secrets that others are derived from, and stays with you. Nothing is written unless all of it is right. DIR must be empty, or written by
-`weft init` before: then its secrets stay, and all else is made anew. Exit code 2: the file is wrong, with its line and key.";
+`weft init` before: then its secrets stay, and all else is made anew; a host's file that was changed meanwhile is refused, with its name
+and line, but for --force. Exit code 2: the file is wrong, with its line and key.";
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
@@ -39,6 +40,9 @@ pub(crate) struct InitArgs {
     /// Folder for the hosts' folders
     #[arg(long, value_name = "DIR", required_unless_present = "print_example")]
     pub(crate) out: Option<PathBuf>,
+    /// Replace files that were changed since `weft init` wrote them
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Print an example of the file and leave
     #[arg(long)]
     pub(crate) print_example: bool,

@@ -23,43 +23,53 @@ use crate::output::{self, Rows};
 
 pub(crate) fn node(command: NodeCommand) -> Result<ExitCode, Failure> {
     match command {
-        NodeCommand::Agent(args) => from_file(&args, &AgentConfig::example(), agent::run),
-        NodeCommand::Directory(args) => from_file(&args, &DirectoryConfig::example(), directory::run),
+        NodeCommand::Agent(args) => from_file(DaemonKind::Agent, &args, &AgentConfig::example(), agent::run),
+        NodeCommand::Directory(args) => {
+            from_file(DaemonKind::Directory, &args, &DirectoryConfig::example(), directory::run)
+        }
         NodeCommand::Switch { daemon, remove } => {
-            from_file(&daemon, &SwitchConfig::example(), |load: &Load<'_, _>, stop| match remove {
+            from_file(DaemonKind::Switch, &daemon, &SwitchConfig::example(), |load: &Load<'_, _>, stop| match remove {
                 true => switch::remove(&load()?),
                 false => switch::run(load, stop),
             })
         }
-        NodeCommand::Tor(args) => from_file(&args, &TorConfig::example(), tor::run),
+        NodeCommand::Tor(args) => from_file(DaemonKind::Tor, &args, &TorConfig::example(), tor::run),
         NodeCommand::Vtep(args) => super::vtep::node(&args),
-        NodeCommand::Rbridge(args) => from_file(&args, &RBridgeConfig::example(), rbridge::run),
+        NodeCommand::Rbridge(args) => from_file(DaemonKind::Rbridge, &args, &RBridgeConfig::example(), rbridge::run),
     }
 }
 
 fn from_file<C: DeserializeOwned + Serialize>(
+    kind: DaemonKind,
     args: &DaemonArgs,
     example: &C,
     run: impl FnOnce(&Load<'_, C>, &Stop) -> Result<(), NodeError>,
 ) -> Result<ExitCode, Failure> {
     let load = || read_settings(args.config.as_deref().expect("clap asks for it"));
-    serve(args.print_example, example, &load, run)
+    let example = args.print_example.then_some((kind, example));
+    serve(example, &load, run)
 }
 
-/// Prints the example, or runs the daemon.
+/// Prints the example, if one is given, or runs the daemon.
 pub(super) fn serve<C: Serialize>(
-    print_example: bool,
-    example: &C,
+    example: Option<(DaemonKind, &C)>,
     load: &Load<'_, C>,
     run: impl FnOnce(&Load<'_, C>, &Stop) -> Result<(), NodeError>,
 ) -> Result<ExitCode, Failure> {
-    if print_example {
-        output::print_line(&settings_text(example))?;
+    if let Some((kind, example)) = example {
+        output::print_line(&example_text(kind, example))?;
         return Ok(ExitCode::SUCCESS);
     }
     let stop = Stop::on_signals().map_err(Failure::failed)?;
     run(load, &stop).map_err(|error| exit::of_daemon(&error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The example, and what people add to it most often.
+fn example_text<C: Serialize>(kind: DaemonKind, example: &C) -> String {
+    let port = kind.metrics_port();
+    let metrics = "/metrics, /healthz and /readyz; nowhere without it";
+    format!("# http_listen = \"127.0.0.1:{port}\"        # {metrics}\n{}", settings_text(example))
 }
 
 /// A daemon that runs.
@@ -260,6 +270,14 @@ mod tests {
         for part in ["weft node agent", "--socket", "/nonexistent/agent.sock"] {
             assert!(failure.contains(part), "{failure}");
         }
+    }
+
+    #[test]
+    fn examples_say_where_metrics_may_be() {
+        let text = example_text(DaemonKind::Agent, &AgentConfig::example());
+        let with: AgentConfig = toml::from_str(&text.replacen("# http_listen", "http_listen", 1)).unwrap();
+        assert_eq!(with.http_listen, Some("127.0.0.1:9541".parse().unwrap()));
+        assert_eq!(toml::from_str::<AgentConfig>(&text).unwrap(), AgentConfig::example());
     }
 
     #[test]

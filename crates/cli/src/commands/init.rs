@@ -16,7 +16,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let (hosts, out) = args.hosts.as_deref().zip(args.out.as_deref()).expect("clap asks for both");
-    let summary = init::write(network, hosts, out).map_err(|error| failure(&error))?;
+    let summary = init::write(network, hosts, out, args.force).map_err(|error| failure(&error))?;
     let mut rows = Rows::new(&["host", "services", "files"]);
     for host in &summary.hosts {
         let files: Vec<&str> = host.files.iter().map(|file| &*file.file).collect();

@@ -28,7 +28,8 @@ pub(super) fn node(args: &VtepArgs) -> Result<ExitCode, Failure> {
         add_flags(&mut config, &args.flags)?;
         Ok(config)
     };
-    super::daemon::serve(args.print_example, &VtepConfig::example(), &load, vtep::run)
+    let example = VtepConfig::example();
+    super::daemon::serve(args.print_example.then_some((DaemonKind::Vtep, &example)), &load, vtep::run)
 }
 
 /// Flags win over the file; lists are added to its lists.

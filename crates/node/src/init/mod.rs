@@ -81,15 +81,16 @@ pub struct FileSummary {
 }
 
 /// Writes a deployment into `out`, which must be empty, missing, or one that this wrote before: secrets stay then, so that
-/// hosts that are up need no new ones, and everything else is made anew.
+/// hosts that are up need no new ones, and everything else is made anew. A file that people have changed meanwhile is refused without
+/// `force`.
 ///
 /// # Errors
 /// [`NodeError::ConfigFile`] with file, line and key for what the file says; what the system refuses.
-pub fn write(network: Network, hosts: &Path, out: &Path) -> Result<Summary, NodeError> {
+pub fn write(network: Network, hosts: &Path, out: &Path, force: bool) -> Result<Summary, NodeError> {
     let file = HostsFile::read(hosts)?;
     let vault = tree::Vault::open(network, out)?;
     let deployment = deployment(network, &file, &vault)?;
-    tree::write(network, out, &vault, &deployment)
+    tree::write(network, out, &vault, &deployment, force)
 }
 
 fn deployment(network: Network, file: &HostsFile, vault: &tree::Vault) -> Result<Deployment, NodeError> {

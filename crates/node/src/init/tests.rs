@@ -35,7 +35,7 @@ impl Bed {
     fn write(&self, text: &str) -> Result<Summary, NodeError> {
         let hosts = self.dir.path().join("HOSTS.toml");
         fs::write(&hosts, text).unwrap();
-        write(self.network, &hosts, &self.out())
+        write(self.network, &hosts, &self.out(), false)
     }
 
     fn text(&self, file: &str) -> String {
@@ -165,18 +165,73 @@ fn written_again_secrets_stay_and_hosts_that_are_gone_go() {
 }
 
 #[test]
+fn files_that_were_changed_by_hand_are_refused_by_name_and_line_and_replaced_by_force() {
+    for (network, file) in [
+        (Network::Vl2, "srv1/agent.toml"),
+        (Network::Vxlan, "host1/vtep.toml"),
+        (Network::Trill, "s2/rbridge.toml"),
+        (Network::Vxlan, "host3/network.sh"),
+    ] {
+        let bed = Bed::new(network);
+        bed.write(network.example()).unwrap();
+        bed.write(network.example()).unwrap();
+        let written = bed.text(file);
+        let edited = format!("# mine\n{written}");
+        fs::write(bed.out().join(file), &edited).unwrap();
+        let error = bed.write(network.example()).unwrap_err().to_string();
+        let told = format!("{file}: was changed since `weft init` wrote it (line 1: `# mine`); ");
+        assert!(error.contains(&told) && error.contains("--force") && !error.contains('\n'), "{error}");
+        assert_eq!(bed.text(file), edited, "a refusal has changed it");
+        let hosts = bed.dir.path().join("HOSTS.toml");
+        write(network, &hosts, &bed.out(), true).unwrap();
+        assert_eq!(bed.text(file), written);
+        // What became what would be written anyway is nobody's loss.
+        bed.write(network.example()).unwrap();
+    }
+}
+
+#[test]
+fn metrics_are_where_the_file_says_on_every_host() {
+    let bed = Bed::new(Network::Vl2);
+    let with = |network: Network| {
+        let text = network.example().replace("# http_listen", "http_listen");
+        assert_ne!(text, network.example(), "the example does not have it");
+        text
+    };
+    bed.write(&with(Network::Vl2)).unwrap();
+    for (file, port) in [
+        ("srv1/agent.toml", 9541),
+        ("dir1/directory.toml", 9542),
+        ("tor1/switch.toml", 9543),
+        ("int1/switch.toml", 9543),
+        ("tor1/tor.toml", 9544),
+    ] {
+        let line = format!("http_listen = \"127.0.0.1:{port}\"");
+        assert!(bed.text(file).lines().any(|one| one == line), "{file}: {}", bed.text(file));
+    }
+    for (network, file, port) in [(Network::Vxlan, "host2/vtep.toml", 9545), (Network::Trill, "s1/rbridge.toml", 9546)]
+    {
+        let bed = Bed::new(network);
+        bed.write(network.example()).unwrap();
+        assert!(!bed.text(file).contains("http_listen"), "nowhere without it");
+        bed.write(&with(network)).unwrap();
+        assert!(bed.text(file).contains(&format!("http_listen = \"127.0.0.1:{port}\"")), "{}", bed.text(file));
+    }
+}
+
+#[test]
 fn folders_of_others_are_left_alone() {
     let bed = Bed::new(Network::Trill);
     fs::create_dir(bed.out()).unwrap();
     bed.write(Network::Trill.example()).unwrap();
     let hosts = bed.dir.path().join("HOSTS.toml");
     fs::write(&hosts, Network::Vxlan.example()).unwrap();
-    let error = write(Network::Vxlan, &hosts, &bed.out()).unwrap_err().to_string();
+    let error = write(Network::Vxlan, &hosts, &bed.out(), false).unwrap_err().to_string();
     assert!(error.contains("weft init trill"), "{error}");
     let other = bed.dir.path().join("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("letter"), "dear").unwrap();
-    let error = write(Network::Vxlan, &hosts, &other).unwrap_err().to_string();
+    let error = write(Network::Vxlan, &hosts, &other, false).unwrap_err().to_string();
     assert!(error.contains("not empty") && other.join("letter").exists(), "{error}");
 }
 

@@ -1,9 +1,12 @@
 //! The folders, as they are written: beside `out` first, then put in its place as a whole.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
 
 use super::{Deployment, FileSummary, Host, HostSummary, Network, Summary, readme};
 use crate::error::NodeError;
@@ -11,7 +14,7 @@ use crate::{certs, key, sys};
 
 /// The folder of whoever runs the network: secrets that are no host's alone, the CA, certificates of clients.
 pub(super) const OPERATOR: &str = "operator";
-/// In a folder that this made; its text is the network's word.
+/// In a folder that this made; its text is the network's word, then a line for each host's file: its digest and its name.
 const MARK: &str = ".weft-init";
 const TLS: &str = "tls";
 
@@ -19,6 +22,8 @@ const TLS: &str = "tls";
 pub(super) struct Vault {
     /// Their folder.
     before: Option<PathBuf>,
+    /// Of the hosts' files as they were written, by `HOST/FILE`.
+    digests: BTreeMap<String, String>,
 }
 
 impl Vault {
@@ -35,8 +40,14 @@ impl Vault {
             Err(error) if error.kind() == ErrorKind::NotFound => true,
             Err(error) => return Err(fault(error.to_string())),
         };
-        let before = match fs::read_to_string(out.join(MARK)) {
-            Ok(word) if word.trim() == network.word() => Some(out.join(OPERATOR)),
+        let mark = fs::read_to_string(out.join(MARK));
+        let mut digests = BTreeMap::new();
+        let before = match mark.as_deref().map(|mark| mark.lines().next().unwrap_or_default()) {
+            Ok(word) if word.trim() == network.word() => {
+                let lines = mark.iter().flat_map(|mark| mark.lines().skip(1)).filter_map(|line| line.split_once(' '));
+                digests.extend(lines.map(|(digest, name)| (name.to_owned(), digest.to_owned())));
+                Some(out.join(OPERATOR))
+            }
             Ok(word) => {
                 return Err(fault(format!("was written by `weft init {}`; name another folder", word.trim())));
             }
@@ -45,7 +56,25 @@ impl Vault {
                 return Err(fault("is not empty, and `weft init` did not write it; name another folder".to_owned()));
             }
         };
-        Ok(Self { before })
+        Ok(Self { before, digests })
+    }
+
+    /// Refuses to lose what people have changed in hosts' files since they were written: `texts` are the files that come.
+    fn refuse_edited(&self, out: &Path, texts: &BTreeMap<String, String>) -> Result<(), NodeError> {
+        for (name, digest) in &self.digests {
+            let path = out.join(name);
+            let Ok(there) = fs::read_to_string(&path) else { continue };
+            if digest_of(&there) == *digest || texts.get(name) == Some(&there) {
+                continue;
+            }
+            let what = texts.get(name).map_or_else(String::new, |new| format!(" ({})", first_difference(&there, new)));
+            let why = format!(
+                "was changed since `weft init` wrote it{what}; say it in the hosts file or keep the file elsewhere, then --force writes \
+                 it anew"
+            );
+            return Err(NodeError::ConfigFile { path, why });
+        }
+        Ok(())
     }
 
     /// The text of a secret of the operator's; made if it is missing.
@@ -64,18 +93,54 @@ pub(super) fn random_hex(count: usize) -> String {
     (0..count).map(|_| part()).collect()
 }
 
-/// Writes the deployment, in the place of what was there.
+/// What tells whether a file is as it was written.
+fn digest_of(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The first line in which a file is not what it becomes.
+fn first_difference(there: &str, new: &str) -> String {
+    let (mut old_lines, mut new_lines) = (there.lines(), new.lines());
+    for number in 1.. {
+        match (old_lines.next(), new_lines.next()) {
+            (None, None) => break,
+            (old, new) if old == new => {}
+            (Some(old), _) => return format!("line {number}: `{}`", old.trim()),
+            (None, Some(new)) => return format!("line {number}, `{}`, is not there", new.trim()),
+        }
+    }
+    "blanks at the ends of lines".to_owned()
+}
+
+/// The hosts' files by `HOST/FILE`, without certificates.
+fn texts(network: Network, deployment: &Deployment) -> BTreeMap<String, String> {
+    let of_host = |host: &Host| {
+        let own = host.files.iter().map(|file| (file.name, file.text.clone()));
+        let enable = (!host.daemons.is_empty()).then(|| ("enable.sh", readme::enable(host)));
+        let all = own.chain(enable).chain([("README", readme::readme(network, host))]);
+        all.map(|(name, text)| (format!("{}/{name}", host.name), text)).collect::<Vec<_>>()
+    };
+    deployment.hosts.iter().flat_map(of_host).collect()
+}
+
+/// Writes the deployment, in the place of what was there; with `force` whatever was changed there.
 pub(super) fn write(
     network: Network,
     out: &Path,
     vault: &Vault,
     deployment: &Deployment,
+    force: bool,
 ) -> Result<Summary, NodeError> {
+    let texts = texts(network, deployment);
+    if !force {
+        vault.refuse_edited(out, &texts)?;
+    }
     let (new, old) = (beside(out, "new")?, beside(out, "old")?);
     remove_ours(&new)?;
     remove_ours(&old)?;
     folder(&new, 0o700)?;
-    file(&new.join(MARK), network.word(), 0o644)?;
+    let digests = texts.iter().map(|(name, text)| format!("{} {name}\n", digest_of(text)));
+    file(&new.join(MARK), &format!("{}\n{}", network.word(), digests.collect::<String>()), 0o644)?;
     let operator = write_operator(&new.join(OPERATOR), vault, deployment)?;
     let mut hosts = Vec::new();
     for host in &deployment.hosts {

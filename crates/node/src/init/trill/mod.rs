@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::net::SocketAddrV4;
 
 use serde::Deserialize;
 use weft_wire::trill::OVERHEAD_BYTES;
@@ -31,6 +32,8 @@ struct Campus {
     /// When things happen, as in an RBridge's settings.
     #[serde(default)]
     timing: TimingTable,
+    /// Where every RBridge has its metrics; without it nowhere.
+    http_listen: Option<SocketAddrV4>,
     /// Both ends of each, as `s1:eth1`.
     links: Vec<[String; 2]>,
     rbridge: Vec<Bridge>,
@@ -140,6 +143,7 @@ impl Bridge {
         config.root_priority = self.root_priority.unwrap_or(config.root_priority);
         config.xdp = campus.xdp;
         config.timing = campus.timing;
+        config.http_listen = campus.http_listen;
         config.pin_dir = Some("/run/weft/bpf/rbridge".into());
         config.authentication = Some(AuthenticationTable {
             key_file: "/etc/weft/campus.keys".into(),

@@ -47,6 +47,8 @@ struct Vl2 {
     /// Of what servers send, bytes.
     #[serde(default = "server_mtu")]
     server_mtu: u32,
+    /// Where agents have their metrics. Other daemons have them at the ports that follow; without it nobody has any.
+    http_listen: Option<SocketAddrV4>,
     /// TCP port for sessions over TLS with directory servers; without it there are none from afar.
     tls_port: Option<u16>,
     /// Client URLs of the etcd cluster that several directory servers share.
@@ -177,6 +179,12 @@ impl Vl2 {
         self.directory.iter().map(|server| SocketAddrV4::new(server.la, PORT)).collect()
     }
 
+    /// Where a daemon of this kind has its metrics: there are several on a ToR.
+    fn http_listen(&self, kind: DaemonKind) -> Option<SocketAddrV4> {
+        let behind = kind.metrics_port() - DaemonKind::Agent.metrics_port();
+        self.http_listen.map(|first| SocketAddrV4::new(*first.ip(), first.port().saturating_add(behind)))
+    }
+
     /// The ToR of that name; the check has found it.
     fn tor(&self, name: &str) -> &Tor {
         self.tor.iter().find(|tor| tor.name == name).expect("the check has found it")
@@ -212,6 +220,7 @@ fn directory(file: &HostsFile, vl2: &Vl2, index: usize, secret: &str) -> Result<
         tor_las: Some(vl2.tor.iter().map(|tor| tor.la).collect()),
         quota: Default::default(),
         services: vl2.service.iter().map(of).collect(),
+        http_listen: vl2.http_listen(DaemonKind::Directory),
         ..DirectoryConfig::example()
     };
     host.daemon(DaemonKind::Directory, &settings, |why| file.fault(At::of("directory", index, "name"), why))?;
@@ -260,6 +269,7 @@ fn server(file: &HostsFile, vl2: &Vl2, index: usize, keys: &Secret) -> Result<Ho
         underlay_mtu: vl2.mtu,
         directory_servers: vl2.directory_servers(),
         service: one.service,
+        http_listen: vl2.http_listen(DaemonKind::Agent),
         ..AgentConfig::example()
     };
     host.daemon(DaemonKind::Agent, &settings, |why| file.fault(At::of("server", index, "name"), why))?;
@@ -277,10 +287,13 @@ fn tor(file: &HostsFile, vl2: &Vl2, index: usize, keys: &Secret) -> Result<Host,
         ports: one.uplinks.keys().cloned().collect(),
         host_ports: vl2.behind(&one.name).map(|(port, ..)| port.to_owned()).collect(),
         own_las: vec![one.la],
+        http_listen: vl2.http_listen(DaemonKind::Switch),
         ..SwitchConfig::example()
     };
     host.daemon(DaemonKind::Switch, &switch, fault)?;
-    let reporter = TorConfig { la: one.la, directory_servers: vl2.directory_servers(), ..TorConfig::example() };
+    let http_listen = vl2.http_listen(DaemonKind::Tor);
+    let directory_servers = vl2.directory_servers();
+    let reporter = TorConfig { la: one.la, directory_servers, http_listen, ..TorConfig::example() };
     host.daemon(DaemonKind::Tor, &reporter, fault)?;
     host.secret("tor.key", keys.derive(0, one.la).to_hex() + "\n");
     network::of_tor(&mut host, vl2, one);
@@ -295,6 +308,7 @@ fn intermediate(file: &HostsFile, vl2: &Vl2, index: usize) -> Result<Host, NodeE
         ports: one.uplinks.keys().cloned().collect(),
         host_ports: Vec::new(),
         own_las: vec![vl2.anycast],
+        http_listen: vl2.http_listen(DaemonKind::Switch),
         ..SwitchConfig::example()
     };
     host.daemon(DaemonKind::Switch, &settings, |why| file.fault(At::of("intermediate", index, "name"), why))?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use serde::Deserialize;
 use weft_wire::vxlan::OVERHEAD_BYTES;
@@ -29,6 +29,8 @@ struct Vxlan {
     port_mtu: u32,
     #[serde(default)]
     hook: HookChoice,
+    /// Where every VTEP has its metrics; without it nowhere.
+    http_listen: Option<SocketAddrV4>,
     vtep: Vec<Vtep>,
 }
 
@@ -127,6 +129,7 @@ impl Vtep {
     fn settings(&self, vxlan: &Vxlan, vnis: &[BTreeSet<u32>], index: usize) -> VtepConfig {
         let mut config = VtepConfig::new(self.local, self.uplinks.clone());
         config.hook = vxlan.hook;
+        config.http_listen = vxlan.http_listen;
         config.pin_dir = Some("/run/weft/bpf/vtep".into());
         config.port = self.port_tables();
         for vni in &vnis[index] {
