@@ -85,7 +85,7 @@ pub(crate) struct TrafficArgs {
     /// carry]
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<Nanos>,
-    /// How servers reach each other [default: trill among RBridges, vl2 where there are Intermediates, else routed]
+    /// How servers reach each other [default: rbridge among RBridges, vl2 where there are Intermediates, else routed]
     #[arg(long, value_enum)]
     pub(crate) overlay: Option<OverlayChoice>,
     /// Cut the run after this simulated time [default: 100 s]

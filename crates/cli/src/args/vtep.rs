@@ -11,7 +11,7 @@ use super::Which;
 #[derive(Debug, Args)]
 pub(crate) struct VtepArgs {
     /// TOML file with the VTEP's settings; `--print-example` shows one. SIGHUP or `weft reload vtep` reads it again
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["print_example", "local"])]
+    #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Print an example of the settings and leave
     #[arg(long)]

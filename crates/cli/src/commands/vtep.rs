@@ -23,7 +23,12 @@ pub(super) fn node(args: &VtepArgs) -> Result<ExitCode, Failure> {
         let mut config = match (&args.config, args.flags.local) {
             (Some(path), _) => read_settings(path)?,
             (None, Some(local)) => VtepConfig::new(local, Vec::new()),
-            (None, None) => unreachable!("clap asks for one of them"),
+            (None, None) => {
+                let why =
+                    "is missing; give --config FILE, or flags alone: --local ADDRESS --uplink IF --vni VNI --port IF"
+                        .to_owned();
+                return Err(NodeError::Config { field: "local", why });
+            }
         };
         add_flags(&mut config, &args.flags)?;
         Ok(config)

@@ -417,3 +417,20 @@ fn hosts_that_cannot_be_a_deployment_are_refused_with_line_and_key() {
     let occupied = ["init", "trill", &twice, "--out", &out].map(str::to_owned).to_vec();
     check(&Case { args: occupied, code: 2, says: &["weft init vl2"] });
 }
+
+#[test]
+fn what_a_command_lacks_is_told_with_all_that_would_do() {
+    check(&Case {
+        args: ["node", "vtep"].map(str::to_owned).to_vec(),
+        code: 2,
+        says: &["local: is missing; give --config FILE, or flags alone: --local ADDRESS --uplink IF"],
+    });
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (plan, out) = ("leaf-spine/queues".to_owned(), dir.path().join("out").display().to_string());
+    check(&Case {
+        args: vec!["run".into(), "--quick".into(), plan.clone(), plan, "--out".into(), out.clone()],
+        code: 2,
+        says: &["two plans are called `leaf-spine/queues`"],
+    });
+    assert!(!Path::new(&out).exists(), "a plan has run");
+}

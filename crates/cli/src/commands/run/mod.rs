@@ -36,6 +36,14 @@ pub(crate) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if args.shard.is_some() {
         return Err(Failure::usage("--shard is a part of one plan; name one"));
     }
+    let ids: Vec<&str> = plans.iter().map(Plan::id).collect();
+    let twice = ids.iter().enumerate().find(|(number, id)| ids[..*number].contains(id));
+    if let (Some((_, id)), Some(out)) = (twice, &args.out) {
+        let out = out.display();
+        return Err(Failure::usage(format!(
+            "two plans are called `{id}`, and --out {out} has one folder for each; run them apart"
+        )));
+    }
     let mut outcomes: Vec<RunOutcome> = Vec::new();
     for plan in &plans {
         let out = match plans.len() {
