@@ -107,7 +107,7 @@ table! {
     Bpffs: "bpffs", &[], &[Vl2Lab, VtepLab, TrillLab], "labs with eBPF pin their programs there; see the reason";
     /// Programs behind the driver.
     Tc: "TC hook", &[Probe::Tc], &[Vl2Lab, VtepLab, Vl2Node, Vtep, VtepXdp, Use::Losses, Measure, VxlanPlans, TrillPlans],
-        "TRILL labs, which need none";
+        "labs of --overlay routed and of RBridges, which need none";
     /// Programs in the driver.
     XdpNative: "XDP in the driver (veth)", &[Probe::XdpNative], &[TrillLab, RBridge, VtepXdp, LookupCard, Measure, VxlanPlans, TrillPlans],
         "weft node rbridge with xdp = \"generic\"; weft node vtep --hook tc";

@@ -73,7 +73,12 @@ pub(super) fn capability(row: &Row, found: &Findings) -> Check {
         Refusal::Verifier(why) => format!("refused by the verifier of Linux {release}: {why}"),
         Refusal::Other(why) => format!("refused by Linux {release}: {why}"),
     };
-    let remedy = format!("{}; without it: {}", mend(probe, refusal, &found.kernel), row.remedy);
+    let mended = mend(probe, refusal, &found.kernel);
+    // Who lacks rights lacks them for all else as well.
+    let remedy = match refusal {
+        Refusal::NoRights => mended,
+        _ => format!("{mended}; without it: {}", row.remedy),
+    };
     Check { remedy, ..Check::lacks(row, format!("{}{why}", subject(probe))) }
 }
 
@@ -201,6 +206,10 @@ mod tests {
         let checks = judge(&kernel("6.12.1", &refused));
         let failed: Vec<&Check> = checks.iter().filter(|check| check.verdict == Verdict::Fail).collect();
         assert!(failed.iter().all(|check| check.remedy.contains("CAP_BPF") && check.found.contains("not permitted")));
+        assert!(
+            failed.iter().all(|check| !check.remedy.contains("without it")),
+            "what else needs no rights? {failed:?}"
+        );
         let lost = impossible(&checks);
         assert!(lost.contains(&Use::Vl2Lab) && !lost.contains(&Use::RoutedLab), "{lost:?}");
     }
