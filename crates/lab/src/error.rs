@@ -243,6 +243,7 @@ impl From<LabError> for EngineError {
             LabError::NotFit { what, remedy } => Self::NotFit { what, remedy },
             LabError::Interrupted => Self::Interrupted,
             LabError::Fabric(error) => Self::Refused(error.to_string()),
+            error @ (LabError::BadFabric { .. } | LabError::NoDirectory(_)) => Self::Refused(error.to_string()),
             other => Self::Failed(other.to_string()),
         }
     }
@@ -266,5 +267,6 @@ mod tests {
         assert!(matches!(EngineError::from(not_fit), EngineError::NotFit { .. }));
         assert!(matches!(EngineError::from(LabError::Interrupted), EngineError::Interrupted));
         assert!(matches!(EngineError::from(LabError::AlreadyUp("x".into())), EngineError::Failed(_)));
+        assert!(matches!(EngineError::from(LabError::NoDirectory("x".into())), EngineError::Refused(_)));
     }
 }

@@ -286,6 +286,17 @@ fn told_until_now(mut begun: Child) -> String {
     text(&begun.wait_with_output().expect("it ends").stdout)
 }
 
+/// A fabric without a directory, which no VL2 network is.
+const ALONE: &str = r#"name: alone
+topology:
+  defaults: {kind: linux, link: {rate: 20 Mbit/s, mtu: 1600}}
+  nodes: {spine1: {role: spine}, leaf1: {role: leaf}, h1: {role: server}, h2: {role: server}}
+  links:
+    - endpoints: ["spine1:leaf1", "leaf1:spine1"]
+    - endpoints: ["leaf1:h1", "h1:eth0"]
+    - endpoints: ["leaf1:h2", "h2:eth0"]
+"#;
+
 /// A rack comes while all servers send to each other as much as they can: whether pings between others lost nothing.
 fn a_rack_comes(six: &str) -> bool {
     let ring = ["s1", "s2", "s3", "s4"];
@@ -353,9 +364,15 @@ fn a_rack_comes_and_goes_without_loss_to_others() {
     let faster = std::fs::read_to_string(&six).expect("it is there").replace("200 Mbit/s", "100 Mbit/s");
     std::fs::write(folder.path().join("faster.yaml"), faster).expect("it is writable");
     let faster = folder.path().join("faster.yaml");
+    let alone = folder.path().join("alone.yaml");
+    std::fs::write(&alone, ALONE).expect("it is writable");
     for (arguments, said) in [
-        (vec!["apply", faster.to_str().expect("plain")], "would have another link, or one that carries something else"),
+        (
+            vec!["apply", faster.to_str().expect("plain")],
+            "would have another link, or one of another rate, delay, buffer or MTU",
+        ),
         (vec!["apply", "trill-s1-s6"], "stays as it is: "),
+        (vec!["apply", alone.to_str().expect("plain")], "fabric `alone` has no directory server; VL2 needs one"),
     ] {
         let output = run(&[vec!["lab"], arguments].concat());
         assert!(!output.status.success() && text(&output.stderr).contains(said), "{}", text(&output.stderr));

@@ -89,7 +89,7 @@ fn changed<'a>(
         (ports_without(old.fabric, before.id, new.fabric), ports_without(new.fabric, plan.id, old.fabric));
     if let Some(port) = lost.intersection(&gained).next() {
         return Err(format!(
-            "port `{port}` of `{name}` would have another link, or one that carries something else; take it out first"
+            "port `{port}` of `{name}` would have another link, or one of another rate, delay, buffer or MTU; take it out first"
         ));
     }
     if before.role != plan.role {

@@ -25,7 +25,7 @@ use crate::owner::Owner;
 use crate::plan::{LabPlan, NodePlan};
 use crate::state::LabState;
 use crate::up::{self, Lab};
-use crate::{down, frr, netns, overlay, process, routes, sysctls};
+use crate::{doctor, down, frr, netns, overlay, process, routes, sysctls};
 use difference::{Changed, Difference, Planned};
 
 /// What a lab has become.
@@ -57,6 +57,9 @@ pub fn apply(name: &str, fabric: &Fabric, options: &LabOptions, progress: &dyn P
     let ((old_fabric, old_plan), (new_fabric, new_plan)) = (planned(&old), planned(&new));
     let before = Planned { fabric: &old_fabric, plan: &old_plan };
     let difference = Difference::of(before, Planned { fabric: &new_fabric, plan: &new_plan }).map_err(refused)?;
+    if !difference.is_nothing() {
+        doctor::require(&new.scenario, None, options)?;
+    }
     let start = Instant::now();
     let mut change = Change { old: &old, new, difference: &difference, options, progress };
     if !difference.is_nothing() {
@@ -150,7 +153,8 @@ impl Change<'_> {
     /// Makes everything that comes.
     fn come(&mut self) -> Result<(), LabError> {
         let Difference { come, changed, .. } = self.difference;
-        self.progress.phase("apply", &format!("{} nodes come", come.len()));
+        let (count, verb) = (come.len(), if come.len() == 1 { "node comes" } else { "nodes come" });
+        self.progress.phase("apply", &format!("{count} {verb}"));
         let names: Vec<String> = come.iter().map(|plan| plan.namespace.clone()).collect();
         netns::create_for(&Owner::Lab(self.new.state.lab.clone()), &names, |index| up::apply_sysctls(come[index]))?;
         for plan in come {
