@@ -17,7 +17,7 @@ endif
 # Whoever is not root gets root's rights where labs and packages need them.
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help deps deps-test toolchain build sim install uninstall package package-test demo test lint unit objects mutations soak sbom kernels services readme cluster pages simulator-only fresh clean
+.PHONY: help deps deps-test toolchain build sim install uninstall package package-test demo test test-long lint unit objects mutations soak sbom kernels services readme cluster pages simulator-only fresh clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -109,6 +109,10 @@ unit: fresh
 
 objects: fresh # every eBPF object loads on Debian's kernels 6.1 and 6.12: a slice of `make kernels`
 	@CARGO="$(CARGO)" scripts/kernels/objects.sh
+
+test-long: deps-test fresh ## the tests that take long, which `make test` leaves out; 20 minutes
+	$(CARGO) test --release --locked --workspace --no-run
+	@CARGO="$(CARGO)" target/release/xtask test-long $(WEFT_SKIPS)
 
 mutations: ## run plans on systems that something is wrong with: their claims must fail (MUTATIONS=fig13: one); 20 minutes
 	WEFT_MUTATIONS=$(MUTATIONS) $(CARGO) test --release --locked --package weft --test cli mutations -- --nocapture

@@ -1,7 +1,7 @@
 //! Checks of the repository itself; `cargo test -p xtask` runs them, `cargo run -p xtask` prints what it finds,
 //! `cargo run -p xtask -- lines` how many lines of code each room has, `cargo run -p xtask -- records` the page
-//! `docs/records.md`, `cargo run -p xtask -- supply` what is wrong with the dependencies, `.. -- sbom` the bill of materials, and
-//! `.. -- test FILE` every test and what they came to.
+//! `docs/records.md`, `cargo run -p xtask -- supply` what is wrong with the dependencies, `.. -- sbom` the bill of materials,
+//! `.. -- test FILE` every test but the long ones and what they came to, and `.. -- test-long FILE` the long ones.
 
 mod checks;
 mod features;
@@ -21,9 +21,10 @@ fn main() -> ExitCode {
             Err(why) => report(&[why]),
         },
         Some("lines") => print(&lines::table(&root)),
-        Some("test") => {
+        Some(which @ ("test" | "test-long")) => {
+            let which = if which == "test" { tests::Which::Usual } else { tests::Which::Long };
             let recorded = std::env::args().nth(2).unwrap_or_default();
-            match tests::run(&root, recorded.as_ref()) {
+            match tests::run(&root, which, recorded.as_ref()) {
                 Ok(true) => ExitCode::SUCCESS,
                 Ok(false) => ExitCode::from(3),
                 Err(why) => report(&[why]),
@@ -31,7 +32,9 @@ fn main() -> ExitCode {
         }
         Some("records") => print(&weft_experiment::run_folder::records_page()),
         Some(other) => {
-            eprintln!("xtask knows no `{other}`; it takes nothing, `lines`, `records`, `supply`, `sbom` or `test`");
+            eprintln!(
+                "xtask knows no `{other}`; it takes nothing, `lines`, `records`, `supply`, `sbom`, `test` or `test-long`"
+            );
             ExitCode::from(2)
         }
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::Which;
 use super::executables::{Executable, cargo};
 use super::tally::Ends;
 
@@ -35,17 +36,17 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn on_the_machine(root: &Path, executable: &Executable) -> Self {
+    pub(super) fn on_the_machine(root: &Path, executable: &Executable, which: Which) -> Self {
         let mut command = Command::new(&executable.path);
-        command.current_dir(root.join(&executable.folder));
+        command.args(flags(which)).current_dir(root.join(&executable.folder));
         Self { name: executable.source.display().to_string(), command }
     }
 
     /// The names of its namespaces are in a folder that nobody else sees; and labs, which send at rates, come first.
-    pub(super) fn apart(root: &Path, executable: &Executable) -> Self {
+    pub(super) fn apart(root: &Path, executable: &Executable, which: Which) -> Self {
         let mut command = Command::new("unshare");
-        let script = format!("mount -t tmpfs -o mode=0755 weft-tests {NAMES} && exec nice -n 5 \"$0\"");
-        command.args(["--mount", "sh", "-ec", &script]).arg(&executable.path);
+        let script = format!("mount -t tmpfs -o mode=0755 weft-tests {NAMES} && exec nice -n 5 \"$0\" \"$@\"");
+        command.args(["--mount", "sh", "-ec", &script]).arg(&executable.path).args(flags(which));
         command.current_dir(root.join(&executable.folder));
         Self { name: executable.source.display().to_string(), command }
     }
@@ -72,6 +73,14 @@ impl Job {
             None => Some(hung(&said, limit)),
         };
         Ok((said, problem))
+    }
+}
+
+/// What libtest is told.
+fn flags(which: Which) -> &'static [&'static str] {
+    match which {
+        Which::Usual => &[],
+        Which::Long => &["--ignored"],
     }
 }
 

@@ -16,6 +16,8 @@ const MOST_OF_A_REASON: usize = 400;
 pub(super) struct Ends {
     passed: u64,
     failed: u64,
+    /// Those with the mark `ignore`, which run apart.
+    left_out: u64,
     /// Those that failed, and executables that did not end well though none of their tests said so.
     culprits: Vec<String>,
     /// Running time of each executable.
@@ -56,6 +58,7 @@ impl Ends {
         };
         self.passed += before("passed");
         self.failed += before("failed");
+        self.left_out += before("ignored");
     }
 }
 
@@ -99,6 +102,9 @@ fn summary(ends: &Ends, skips: &BTreeSet<Skip>, listed: &[&str], required: bool)
     let passed = ends.passed.saturating_sub(libtests.collect::<BTreeSet<_>>().len() as u64);
     let mut text = times(ends);
     text += &format!("\ntests: {passed} passed, {} failed, {} skipped\n", ends.failed, tests.len());
+    if ends.left_out > 0 {
+        text += &format!("left out: {} that take long; `make test-long` runs them\n", ends.left_out);
+    }
     for culprit in &ends.culprits {
         text += &format!("failed: {culprit}\n");
     }
@@ -133,7 +139,7 @@ mod tests {
         assert_eq!((ends.counts(), ends.culprits()), ((43, 1), &["b.rs: x::y: b.rs:3:5: no moon".to_owned()][..]));
         let (text, is_good) = summary(&ends, &BTreeSet::new(), &[], false);
         assert!(
-            text.contains("43 passed, 1 failed")
+            text.contains("43 passed, 1 failed, 0 skipped\nleft out: 1 that take long; `make test-long` runs them\n")
                 && text.contains("failed: b.rs: x::y: b.rs:3:5: no moon\n")
                 && !is_good,
             "{text}"
