@@ -36,7 +36,7 @@ pub struct Target {
     pub name: &'static str,
     /// The body.
     pub run: fn(&[u8]),
-    /// How many mutations of each file are tried as an ordinary test: fewer where one takes long.
+    /// How many mutations of each file `make test-long` tries, fewer where one takes long; `make test` tries a quarter of them.
     pub mutations: usize,
 }
 

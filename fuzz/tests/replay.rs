@@ -74,9 +74,9 @@ fn run(target: Target, name: &str, bytes: &[u8]) {
     (target.run)(bytes);
 }
 
-#[test]
-fn every_file_and_its_mutations() {
-    let mut rng = Pcg64Mcg::seed_from_u64(SEED);
+/// Runs every file of the corpora and one in `fewer` of the mutations that each target has of it.
+fn replay(seed: u64, fewer: usize) {
+    let mut rng = Pcg64Mcg::seed_from_u64(seed);
     for target in TARGETS {
         let files = files(target.name);
         assert!(files.len() >= 10, "the corpus of {} has {} files", target.name, files.len());
@@ -84,13 +84,24 @@ fn every_file_and_its_mutations() {
             run(target, name, bytes);
             let is_found = ["found-", "crash-"].iter().any(|found| name.starts_with(found));
             let mutations = if is_found { target.mutations / FEWER_OF_FOUND } else { target.mutations };
-            for _ in 0..mutations {
+            for _ in 0..mutations.div_ceil(fewer) {
                 let mut mutated = bytes.clone();
                 mutate(&mut mutated, &mut rng);
                 run(target, name, &mutated);
             }
         }
     }
+}
+
+#[test]
+fn every_file_and_its_mutations() {
+    replay(SEED, 4);
+}
+
+#[test]
+#[ignore = "long: make test-long"]
+fn every_file_and_more_mutations() {
+    replay(SEED + 1, 1);
 }
 
 #[test]

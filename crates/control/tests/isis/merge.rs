@@ -19,7 +19,7 @@ use super::topology::Topology;
 use super::traffic::{Egress, Journey, own_tree};
 
 /// Those that run usually.
-const SEEDS: std::ops::Range<u64> = 0..120;
+const SEEDS: std::ops::Range<u64> = 0..24;
 /// How long is looked at after a change: it has long settled then.
 const WATCHED_NS: u64 = 10 * NS_PER_S;
 /// How often an RBridge takes one frame for everybody while trees change that lose branches: on a shared link from all others.
@@ -53,7 +53,7 @@ struct Seen {
 impl Seen {
     /// Whether a few seeds were asked for, in which not everything happens.
     fn is_few(&self) -> bool {
-        self.settled_ms.len() < 100
+        self.settled_ms.len() < 30
     }
 }
 

@@ -22,7 +22,7 @@ use super::shared::no_two_carry;
 use super::topology::Topology;
 
 /// Those that run usually.
-const SEEDS: std::ops::Range<u64> = 0..120;
+const SEEDS: std::ops::Range<u64> = 0..25;
 
 /// Lists of LSPs, on which everything that was lost waits, come often.
 pub(crate) fn timing() -> Timing {
