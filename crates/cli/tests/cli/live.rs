@@ -158,9 +158,25 @@ fn a_killed_impairment_is_written_down_or_was_none() {
     eprintln!("{left} of 10 were written down when they were killed");
 }
 
-/// Frames of a campus and of tunnels at edge switches meet XDP programs, in whose place a silent link's are.
 #[test]
+fn a_lab_of_rbridges_does_without_a_link_and_has_it_back() {
+    do_without_a_link(&[("trill-s1-s6", "rbridge", ["s1", "s3"])]);
+}
+
+#[test]
+#[ignore = "long: make test-long"]
 fn a_lab_of_each_overlay_does_without_a_link_and_has_it_back() {
+    do_without_a_link(&[
+        ("trill-s1-s6", "bridge", ["s1", "s3"]),
+        ("leaf-spine-small", "vtep", ["leaf1", "spine1"]),
+        ("leaf-spine-small", "vtep-tor-xdp", ["leaf1", "spine1"]),
+        ("leaf-spine-small", "routed", ["leaf1", "spine1"]),
+    ]);
+}
+
+/// Labs, each of a fabric and an overlay, pass their checks without the link between two nodes and with it again. Frames of a campus
+/// and of tunnels at edge switches meet XDP programs, in whose place a silent link's are.
+fn do_without_a_link(labs: &[(&str, &str, [&str; 2])]) {
     let Some(_turn) = one_lab_at_a_time() else { return };
     let _sweep = Sweep;
     // Bridges have 802.1D's timers, and remember for a while where stations were on the old tree.
@@ -168,13 +184,7 @@ fn a_lab_of_each_overlay_does_without_a_link_and_has_it_back() {
     let checks = folder.path().join("checks.toml");
     std::fs::write(&checks, "within_s = 90").expect("it is writable");
     let checks = [checks.to_str().expect("plain")];
-    for (fabric, overlay, [a, b]) in [
-        ("trill-s1-s6", "rbridge", ["s1", "s3"]),
-        ("trill-s1-s6", "bridge", ["s1", "s3"]),
-        ("leaf-spine-small", "vtep", ["leaf1", "spine1"]),
-        ("leaf-spine-small", "vtep-tor-xdp", ["leaf1", "spine1"]),
-        ("leaf-spine-small", "routed", ["leaf1", "spine1"]),
-    ] {
+    for &(fabric, overlay, [a, b]) in labs {
         ok(&["lab", "up", fabric, "--overlay", overlay, "--quiet"]);
         assert_passes(&checks);
         // A worse link carries what programs at XDP do, and they have their places again afterwards.
