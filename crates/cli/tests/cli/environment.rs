@@ -54,7 +54,9 @@ fn as_ordinary_user(dir: &tempfile::TempDir, args: &[&str]) -> Output {
 #[test]
 fn without_root_a_plan_runs_in_the_simulator_and_says_why() {
     let dir = nothing_but_the_binary();
-    let output = as_ordinary_user(&dir, &["run", "vl2/fig09-shuffle", "--quick", "-o", "json"]);
+    let plan = include_str!("plans/small-shuffle.toml").replace(r#"["sim"]"#, r#"["lab", "sim"]"#);
+    std::fs::write(dir.path().join("plan.toml"), plan).expect("the folder is ours");
+    let output = as_ordinary_user(&dir, &["run", "plan.toml", "-o", "json"]);
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}{}", text(&output.stdout));
     let line = errors.lines().find(|line| line.starts_with("engine: sim (")).unwrap_or_else(|| panic!("{errors}"));
