@@ -110,7 +110,7 @@ unit: fresh
 objects: fresh # every eBPF object loads on Debian's kernels 6.1 and 6.12: a slice of `make kernels`
 	@CARGO="$(CARGO)" scripts/kernels/objects.sh
 
-test-long: deps-test fresh ## the tests that take long, which `make test` leaves out; 20 minutes
+test-long: deps-test fresh ## the tests that take long, which `make test` leaves out; 4 minutes
 	$(CARGO) test --release --locked --workspace --no-run
 	@CARGO="$(CARGO)" target/release/xtask test-long $(WEFT_SKIPS)
 
