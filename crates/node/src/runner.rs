@@ -270,11 +270,11 @@ pub(crate) fn run<D: Daemon>(load: &Load<'_, D::Settings>, stop: &Stop) -> Resul
     drop(served.watch);
     let (socket, pin_dir) = served.settings.places();
     let remove = served.remove || pin_dir.is_none();
-    served.daemon.end(remove)?;
-    if remove {
+    let ended = served.daemon.end(remove);
+    if remove && ended.is_ok() {
         left::forget(socket);
     }
-    begun
+    begun.and(ended)
 }
 
 /// Serves a daemon that takes no more requests until it has come to an end by itself.
