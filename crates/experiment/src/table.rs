@@ -149,8 +149,8 @@ pub fn metric_intervals(summary: &RunSummary) -> Option<String> {
     (!made.is_empty()).then(|| format!("below a number: its interval over the repetitions ({})", made.join("; ")))
 }
 
-/// What to know of numbers that one repetition in the lab gave; `None` where there is none. Another repetition there meets other ports,
-/// timers and cores, so its numbers are others; in the simulator they follow from the seed.
+/// A warning that one repetition in the lab has no interval; `None` for a run without such numbers. Another repetition there meets other
+/// ports, timers and cores, so its numbers are others; in the simulator they follow from the seed.
 pub fn single_samples(summary: &RunSummary) -> Option<&'static str> {
     let has_lab = summary.engine.split('+').any(|engine| engine == LAB);
     let is_single = |n: usize, limited_by: Option<&str>| n == 1 && limited_by != Some(Limit::Computed.name());

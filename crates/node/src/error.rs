@@ -67,7 +67,7 @@ pub enum NodeError {
         path: PathBuf,
         /// What is wrong with it.
         fault: &'static str,
-        /// What makes it right.
+        /// How the reader mends the folder.
         remedy: String,
     },
     /// Somebody else listens there.

@@ -13,10 +13,10 @@ use crate::cards::Cards;
 use crate::error::NodeError;
 use crate::{DaemonKind, agent};
 
-/// What only a data path needs that nobody looks after.
+/// Traces of a daemon's data path that outlive the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Left {
-    /// Where it is pinned.
+    /// Folder on a bpffs with the data path's pins.
     pub(crate) pin_dir: PathBuf,
     /// A veth pair that the daemon made for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ impl Left {
         write().map_err(NodeError::at("writing", &path))
     }
 
-    /// What a daemon with this socket has noted; `None`: nothing.
+    /// The note of the daemon that had this socket; `None` if there is none that root or this user wrote.
     fn found(socket: &Path) -> Result<Option<Self>, NodeError> {
         let path = note_of(socket);
         let found = match fs::symlink_metadata(&path) {
@@ -82,7 +82,7 @@ pub(crate) fn remove(kind: DaemonKind, socket: &Path) -> Result<Option<PathBuf>,
     Ok(is_there.then_some(pin_dir))
 }
 
-/// Where such a daemon pins its data path by its example, if something is there.
+/// The folder in which a daemon of this kind pins by default, if it exists on a bpffs.
 pub(crate) fn usual_pins(kind: DaemonKind) -> Option<PathBuf> {
     let dir = Path::new(bpffs::MOUNT_POINT).join(kind.word());
     (kind.has_data_path() && dir.exists() && bpffs::is_mounted(&dir)).then_some(dir)

@@ -138,7 +138,7 @@ impl AsFd for ControlSocket {
 pub(crate) struct Reply(UnixStream);
 
 impl Reply {
-    /// Who asks, for the log.
+    /// User and process at the other end of the socket, for the log.
     pub(crate) fn peer(&self) -> String {
         match rustix::net::sockopt::socket_peercred(&self.0) {
             Ok(peer) => format!("uid {} (process {})", peer.uid.as_raw(), peer.pid.as_raw_nonzero()),
@@ -258,7 +258,7 @@ fn is_nobody(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
 }
 
-/// What was tried, after what is pinned where such a daemon usually pins, though nothing says of which socket.
+/// An error's first half, `what`, with a word about a data path that is pinned at the daemon's usual place without a note of its socket.
 fn still_pinned(kind: DaemonKind, what: String) -> String {
     let pinned = left::usual_pins(kind);
     pinned.map_or(what.clone(), |dir| {

@@ -76,7 +76,7 @@ impl Job {
     }
 }
 
-/// What libtest is told.
+/// Arguments for libtest.
 fn flags(which: Which) -> &'static [&'static str] {
     match which {
         Which::Usual => &[],

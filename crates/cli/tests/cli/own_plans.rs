@@ -380,7 +380,7 @@ fn a_claim_on_a_place_that_a_setting_took_away_is_told_with_the_setting_and_the_
     let said = refused(2, &["run", &plan, "-q", "--out", &dir.path("out"), "--set", setting]);
     let told = "claim `goodput.all.400kB`: the plan has nothing called `400kB` for `size`; it has: 200kB, 800kB";
     assert_eq!(said.trim_end(), format!("weft: --set {setting}: {told}"));
-    // Where the file is to blame, its line is told, and the name once.
+    // A mistake in the file is told with its line, and the claim's name once.
     let file = dir.file("wrong.toml", &with_sizes().replace("goodput.all.400kB", "goodput.all.500kB"));
     let said = refused(2, &["run", &file, "--dry-run"]);
     assert!(said.contains(&format!("wrong.toml:{}: claim `", place(&read(&file), "id = \"goodput"))), "{said}");

@@ -205,7 +205,7 @@ impl Drop for Bpffs {
     }
 }
 
-/// What these daemons leave at work when they end without `weft stop`, however they end, goes by `weft stop`.
+/// A daemon that ends by a signal leaves its pinned data path at work; `weft stop` removes it afterwards.
 #[test]
 fn a_data_path_whose_daemon_is_away_is_removed() {
     let Some(_turn) = one_lab_at_a_time() else { return };

@@ -202,7 +202,7 @@ pub fn detach_all_pinned(dir: &Path) -> Result<(), DatapathError> {
     }
 }
 
-/// Whether a pin is a map's.
+/// Whether the eBPF object that is pinned there is a map.
 fn is_map(pin: &Path) -> bool {
     // The library opens any object as what it is asked for; the kernel says what it is.
     let Ok(object) = Link::open(pin) else { return false };

@@ -23,7 +23,7 @@ pub(super) fn did_you_mean(written: &str, known: &[&str]) -> Option<String> {
     question(&meant(written, known))
 }
 
-/// The same of names that were found.
+/// A question such as "did you mean `a` or `b`?"; `None` where no name is near.
 pub(super) fn question(meant: &[&str]) -> Option<String> {
     /// More are no help.
     const MOST: usize = 6;

@@ -317,7 +317,7 @@ fn check_name(
     Err((format!("the plan has nothing called `{part}` for `{column}`{there}"), axis))
 }
 
-/// What stands in a column of metrics' names, where the plan lists it; `None` of a column whose values come out of rows.
+/// The places that the plan lists for a column of a metric's name; `None` if the column's values come out of rows.
 fn places_of(spec: &PlanSpec, column: &str) -> Option<Vec<String>> {
     if spec.axes.iter().any(|axis| axis.name == column) {
         return Some(spec.labels_of(column).to_vec());

@@ -158,7 +158,7 @@ impl Shape {
     }
 }
 
-/// What is wrong with a word where some variants are words and others tables: a table that is written as a word has its own spelling told.
+/// The message about an unknown word where some variants are words and others tables: it shows how the tables are written.
 fn no_variant(text: &str, words: &[&str], tables: &[(&str, String)]) -> (String, Mend) {
     if let Some((_, table)) = tables.iter().find(|(key, _)| *key == text) {
         return (format!("`{text}` is a table: `{table}`"), Mend::Nothing);

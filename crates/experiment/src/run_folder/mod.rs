@@ -111,7 +111,7 @@ fn hint(error: &std::io::Error) -> &'static str {
 }
 
 impl FolderError {
-    /// Whether the command line names the wrong folder.
+    /// Whether the error is about the name on the command line: it is no run folder, or not of the kind that is wanted.
     pub fn is_misnamed(&self) -> bool {
         matches!(self, Self::Nowhere(_) | Self::NoRun(_) | Self::NoShard(_) | Self::WholeRun(_))
     }

@@ -81,7 +81,7 @@ pub fn forecast(
     wanted: Option<&str>,
     make: MakeEngine<'_>,
 ) -> Result<Forecast, RunError> {
-    // What engines change of the plan is told of the one that runs.
+    // An engine may change the plan: the forecast is of the plan for the engine that is asked for.
     let of_wanted = wanted.and_then(|engine| plan.for_engine(options.mode, engine));
     let spec = of_wanted.unwrap_or_else(|| plan.for_mode(options.mode));
     let mut engines: Vec<Vec<String>> = match spec.compares_engines() {

@@ -74,7 +74,7 @@ pub(super) fn capability(row: &Row, found: &Findings) -> Check {
         Refusal::Other(why) => format!("refused by Linux {release}: {why}"),
     };
     let mended = mend(probe, refusal, &found.kernel);
-    // Who lacks rights lacks them for all else as well.
+    // A user without root's rights has no other lab to be sent to.
     let remedy = match refusal {
         Refusal::NoRights => mended,
         _ => format!("{mended}; without it: {}", row.remedy),

@@ -185,7 +185,7 @@ fn files_that_were_changed_by_hand_are_refused_by_name_and_line_and_replaced_by_
         let hosts = bed.dir.path().join("HOSTS.toml");
         write(network, &hosts, &bed.out(), true).unwrap();
         assert_eq!(bed.text(file), written);
-        // What became what would be written anyway is nobody's loss.
+        // A file that was changed into what is written anyway is not refused.
         bed.write(network.example()).unwrap();
     }
 }

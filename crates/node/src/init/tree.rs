@@ -93,7 +93,7 @@ pub(super) fn random_hex(count: usize) -> String {
     (0..count).map(|_| part()).collect()
 }
 
-/// What tells whether a file is as it was written.
+/// SHA-256 of a file's text, in hexadecimal digits.
 fn digest_of(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -37,7 +37,7 @@ pub(super) struct Summary {
     /// True where switches mark packets (ECN).
     #[serde(skip)]
     marks: bool,
-    /// Where flows that have not ended were cut off by it, and not by the end that the workload itself has.
+    /// The time limit, where it ends the run; `None` where the workload has an end of its own before it.
     #[serde(skip)]
     time_limit: Option<Nanos>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,7 @@ pub(super) fn print(summary: &Summary, format: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a limit did to flows that had not ended.
+/// A sentence about flows that the time limit cut off: `open` of `flows` had not ended.
 fn cut_off(limit: Nanos, open: u64, flows: usize) -> String {
     let flows = if flows == 1 { "the one flow".to_owned() } else { format!("{open} of {flows} flows") };
     format!("time_limit {limit} cut off {flows}: what they sent is counted, and they have no completion time")
